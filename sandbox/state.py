@@ -160,7 +160,7 @@ def private_folder(path: Path) -> Path:
 
 
 def write_private(path: Path, content: str | bytes) -> bool:
-    """True if the file is another one now: with this content and mode 0600, in one step, so that nobody sees half of it."""
+    """True if the file is another one now: with this content, mode 0600, in one step so that nobody sees half of it."""
     data = content.encode() if isinstance(content, str) else content
     if path.exists() and path.read_bytes() == data and stat.S_IMODE(path.stat().st_mode) == _PRIVATE:
         return False

@@ -20,6 +20,7 @@ from sandbox.monitoring import MonitoringFiles
 from sandbox.operator import admin, java_processes
 from sandbox.operator.admin import ClusterLookup
 from sandbox.operator.java_processes import ProcessRegistry, ProcessSupervisor
+from sandbox.operator.kafka_nodes import load
 from sandbox.operator.kafkas import Kafkas
 from sandbox.operator.kubernetes_api import (
     CATALOG,
@@ -36,7 +37,6 @@ from sandbox.operator.kubernetes_api import (
     Resource,
     SecretCache,
 )
-from sandbox.operator.layout import load
 from sandbox.operator.mirrors import Mirrors
 from sandbox.operator.monitoring import Monitoring, Programs
 from sandbox.operator.olm import Catalogs, OperatorGroups, Subscriptions

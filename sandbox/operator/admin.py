@@ -16,8 +16,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from sandbox.operator import NotReadyError
+from sandbox.operator.kafka_nodes import REPLICATION, TRUSTED, Layout, load
 from sandbox.operator.kubernetes_api import KAFKA, LABEL, Kubernetes, Object
-from sandbox.operator.layout import REPLICATION, TRUSTED, Layout, load
 
 Result = TypeVar("Result")
 REQUEST_TIMEOUT_S = 10.0

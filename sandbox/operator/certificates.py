@@ -20,13 +20,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sandbox import pki
-from sandbox.operator import NotReadyError
+from sandbox.operator import NotReadyError, kafka_nodes
 from sandbox.operator.admin import ClusterLookup
+from sandbox.operator.kafka_nodes import CLIENTS, CLIENTS_ISSUER, PUBLISHED, TRUSTED, Layout, Node
 from sandbox.operator.kubernetes_api import LABEL, Kubernetes, Object, StoredSecret
-from sandbox.operator.layout import CLIENTS, CLIENTS_ISSUER, PUBLISHED, TRUSTED, Layout, Node
 from sandbox.state import write_private
 
-from . import layout, metrics_config
+from . import metrics_config
 
 logger = logging.getLogger(__name__)
 
@@ -212,7 +212,7 @@ def user_secret_values(lookup: ClusterLookup, resource: Object, cluster: str) ->
     """
     name, namespace = resource["metadata"]["name"], resource["metadata"]["namespace"]
     clients = stored_authority(lookup.kubernetes, namespace, cluster, CLIENTS_CA)
-    plan = layout.load(lookup.folder / namespace / cluster, namespace, cluster)
+    plan = kafka_nodes.load(lookup.folder / namespace / cluster, namespace, cluster)
     known = lookup.kubernetes.secret(namespace, name) or {}
     if clients and plan and is_trusted_by_all_brokers(plan, clients):
         if _is_good_user_secret(known, name, clients.current.certificate):

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import pki, processes
+from sandbox.operator import kafka_nodes
 from sandbox.operator.java_processes import properties
+from sandbox.operator.kafka_nodes import Layout, Node
 from sandbox.state import private_folder, write_private
 
-from . import NotReadyError, admin, broker_config, certificates, java_processes, layout, metrics_config, with_conditions
+from . import NotReadyError, admin, certificates, java_processes, metrics_config, with_conditions
 from .java_processes import ProcessSupervisor, last_error_line
 from .kubernetes_api import KAFKA, LABEL, NODE_POOL, Kubernetes, Object
-from .layout import Layout, Node
 from .metrics_config import Exporter, Metrics
 from .reconcile import CLIENTS_CA, CLUSTER_CA, OperatorMetrics, Outcome
 
@@ -48,12 +49,12 @@ class Kafkas:
         namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
         spec = resource["spec"]["kafka"]
         version = java_processes.kafka_version(self.java.kafka_libs)
-        broker_config.check_spec(name, spec, version)
+        kafka_nodes.check_spec(name, spec, version)
         pools = self.kubernetes.objects(NODE_POOL, namespace, f"{LABEL}={name}")
         try:
             metrics = metrics_config.read(self.kubernetes, resource, spec)
             home = self.home(namespace, name)
-            plan = layout.plan(home, namespace, name, pools, spec["listeners"], metrics=metrics is not None)
+            plan = kafka_nodes.plan(home, namespace, name, pools, spec["listeners"], metrics=metrics is not None)
             _write_rules(plan, metrics)
             health = self._secure_and_run(plan, resource)
         except NotReadyError:
@@ -65,8 +66,8 @@ class Kafkas:
         missing = sorted({node.id for node in plan.nodes} - health.brokers)
         if missing:
             raise self._down(plan, missing, status)
-        ignored = broker_config.ignored_options(spec)
-        warnings = broker_config.listener_warnings(name, spec["listeners"])
+        ignored = kafka_nodes.ignored_options(spec)
+        warnings = kafka_nodes.listener_warnings(name, spec["listeners"])
         if ignored:
             words = f"Kafka {name}: {', '.join(ignored)} in spec.kafka.config: managed by the operator."
             warnings.append(("IgnoredOptions", words))
@@ -124,7 +125,7 @@ class Kafkas:
         outdated = []
         for node in plan.nodes:
             write_private(
-                plan.home(node) / "server.properties", properties(broker_config.server_properties(plan, node, spec))
+                plan.home(node) / "server.properties", properties(kafka_nodes.server_properties(plan, node, spec))
             )
             name = plan.process(node)
             if not self.supervisor.processes.alive(name):
@@ -158,7 +159,7 @@ class Kafkas:
         )
         rules = home / metrics_config.FILE
         if rules.exists():
-            port = node.ports[layout.METRICS]
+            port = node.ports[kafka_nodes.METRICS]
             command.insert(1, metrics_config.argument(self.jmx_exporter, port, rules))
             logger.info("%s: metrics at http://127.0.0.1:%d/metrics", name, port)
         logger.info("%s: start", name)
@@ -236,7 +237,7 @@ class Kafkas:
 def _status(plan: Layout, spec: dict[str, Any], ca: str, version: str) -> dict[str, Any]:
     served = []
     for entry in spec["listeners"]:
-        key = layout.listener_key(entry["name"], entry["port"])
+        key = kafka_nodes.listener_key(entry["name"], entry["port"])
         state = {
             "name": entry["name"],
             "addresses": [{"host": "127.0.0.1", "port": node.ports[key]} for node in plan.nodes],

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.operator import layout
+from sandbox.operator import kafka_nodes
 from sandbox.operator.kubernetes_api import KAFKA, LABEL, MIRROR, Object
 from sandbox.operator.reconcile import PATH, path_of
 from sandbox.state import read_json
@@ -204,12 +204,12 @@ def brokers(clusters: Path) -> list[Pod]:
     found = []
     for file in sorted(clusters.glob("*/*/layout.json")):
         namespace, cluster = file.parent.parent.name, file.parent.name
-        plan = layout.load(file.parent, namespace, cluster)
+        plan = kafka_nodes.load(file.parent, namespace, cluster)
         for node in plan.nodes if plan else ():
-            if layout.METRICS in node.ports:
+            if kafka_nodes.METRICS in node.ports:
                 labels = _labels(KAFKA.kind, cluster, f"{cluster}-kafka", "kafka")
                 labels |= {f"{_DOMAIN}/pool-name": node.pool, f"{_DOMAIN}/broker-role": "true"}
-                address = f"127.0.0.1:{node.ports[layout.METRICS]}"
+                address = f"127.0.0.1:{node.ports[kafka_nodes.METRICS]}"
                 found.append(Pod(namespace, plan.pod(node), labels, "kafka", address))  # type: ignore[union-attr]  # nodes come of it
     return found
 

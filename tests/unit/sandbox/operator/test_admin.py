@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from sandbox.operator import admin
-from sandbox.operator.layout import REPLICATION, TRUSTED, Layout, Node
+from sandbox.operator.kafka_nodes import REPLICATION, TRUSTED, Layout, Node
 from tests.support.bootstrap_broker import TalkingBroker
 from tests.support.waiting import wait_until
 

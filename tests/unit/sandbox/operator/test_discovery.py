@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sandbox.operator import layout, prometheus
+from sandbox.operator import kafka_nodes, prometheus
 from sandbox.state import write_json
 from tests.unit.sandbox.operator.test_brokers import LISTENER, pool
 
@@ -10,9 +10,9 @@ from tests.unit.sandbox.operator.test_brokers import LISTENER, pool
 def test_brokers_with_an_exporter_have_strimzis_names_and_labels(tmp_path: Path) -> None:
     for namespace, metrics in (("one", True), ("two", False)):
         home = tmp_path / namespace / "c"
-        plan = layout.plan(home, namespace, "c", [pool(2)], [LISTENER], metrics=metrics)
+        plan = kafka_nodes.plan(home, namespace, "c", [pool(2)], [LISTENER], metrics=metrics)
         if metrics:
-            listening = [f"127.0.0.1:{node.ports[layout.METRICS]}" for node in plan.nodes]
+            listening = [f"127.0.0.1:{node.ports[kafka_nodes.METRICS]}" for node in plan.nodes]
     found = prometheus.brokers(tmp_path)
     assert [pod.name for pod in found] == ["c-pool-0", "c-pool-1"]
     assert [pod.address for pod in found] == listening

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from sandbox import pki
-from sandbox.operator import admin, java_processes, kafkas, layout
+from sandbox.operator import admin, java_processes, kafka_nodes, kafkas
 from sandbox.operator.certificates import CLUSTER_CA, RENEW, REPLACE
 from sandbox.operator.java_processes import ProcessRegistry, ProcessSupervisor
 from sandbox.operator.kafkas import Kafkas
@@ -26,7 +26,7 @@ class Rolls:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.kubernetes = MemoryKubernetes()
         pool = {"metadata": {"name": "pool"}, "spec": {"replicas": 3, "roles": ["broker", "controller"]}}
-        self.plan = layout.plan(folder, "ns", "c", [pool], [])
+        self.plan = kafka_nodes.plan(folder, "ns", "c", [pool], [])
         self.seen: list[tuple[list[str], set[str]]] = []
         self.alive = EVERYONE
         java = java_processes.Jvm(Path("java"), Path("libs"), {}, Path("logging"))
@@ -37,7 +37,9 @@ class Rolls:
         monkeypatch.setattr(Kafkas, "_run", lambda *_: self._record())
 
     def _record(self) -> admin.Health:
-        trusted = (self.plan.folder / layout.TRUSTED).read_text(encoding="utf-8").split("-----END CERTIFICATE-----")
+        trusted = (
+            (self.plan.folder / kafka_nodes.TRUSTED).read_text(encoding="utf-8").split("-----END CERTIFICATE-----")
+        )
         authorities = [part.strip() + "\n-----END CERTIFICATE-----\n" for part in trusted if part.strip()]
         leaves = [(self.plan.home(node) / "broker.crt").read_text(encoding="utf-8") for node in self.plan.nodes]
         issuers = {pki.common_name(ca) for ca in authorities for leaf in leaves if pki.is_issued_by(leaf, ca)}
@@ -84,25 +86,25 @@ def test_a_renewed_authority_takes_one_roll(rolls: Rolls) -> None:
     before = rolls.kubernetes.secrets[f"c-{CLUSTER_CA}-cert"].values["ca.crt"]
     rolls.kubernetes.annotate(f"c-{CLUSTER_CA}-cert", RENEW)
     assert rolls.reconcile() == [([OLD], {OLD})]
-    assert (rolls.plan.folder / layout.PUBLISHED).read_text(encoding="utf-8") != before
+    assert (rolls.plan.folder / kafka_nodes.PUBLISHED).read_text(encoding="utf-8") != before
 
 
 def test_users_get_certificates_of_an_authority_only_once_all_brokers_run_with_it(rolls: Rolls) -> None:
     rolls.alive = EVERYONE - {0}
     rolls.reconcile()
-    assert not (rolls.plan.folder / layout.CLIENTS_ISSUER).exists()
+    assert not (rolls.plan.folder / kafka_nodes.CLIENTS_ISSUER).exists()
     rolls.alive = EVERYONE
     rolls.reconcile()
-    assert (rolls.plan.folder / layout.CLIENTS_ISSUER).exists()
+    assert (rolls.plan.folder / kafka_nodes.CLIENTS_ISSUER).exists()
 
 
 def test_new_rules_of_the_exporter_restart_brokers_and_no_rules_change_nothing(tmp_path: Path) -> None:
     pool = {"metadata": {"name": "pool"}, "spec": {"replicas": 1, "roles": ["broker", "controller"]}}
-    plan = layout.plan(tmp_path, "ns", "c", [pool], [])
+    plan = kafka_nodes.plan(tmp_path, "ns", "c", [pool], [])
     node = plan.nodes[0]
     for path in (plan.home(node) / "server.properties", plan.home(node) / "broker.crt"):
         write_private(path, "x")
-    for name in (layout.TRUSTED, layout.CLIENTS):
+    for name in (kafka_nodes.TRUSTED, kafka_nodes.CLIENTS):
         write_private(plan.folder / name, "x")
     digests = []
     for metrics in (None, Exporter("rules: []\n"), Exporter("rules: [1]\n"), None):

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.operator import NotReadyError, broker_config, layout
+from sandbox.operator import NotReadyError, kafka_nodes
 
 
 def listener(name: str, port: int, kind: str | None, tls: bool = True, **more: Any) -> dict[str, Any]:
@@ -18,12 +18,12 @@ ALL = [SCRAM, MUTUAL, OPEN, PLAIN, listener("bare", 9096, "scram-sha-512", tls=F
 
 def rendered(tmp_path: Path) -> dict[str, Any]:
     pool = {"metadata": {"name": "pool"}, "spec": {"replicas": 1, "roles": ["broker", "controller"]}}
-    plan = layout.plan(tmp_path, "ns", "c", [pool], ALL)
-    return broker_config.server_properties(plan, plan.nodes[0], {"listeners": ALL})
+    plan = kafka_nodes.plan(tmp_path, "ns", "c", [pool], ALL)
+    return kafka_nodes.server_properties(plan, plan.nodes[0], {"listeners": ALL})
 
 
 def test_several_listeners_each_have_their_own_protocol(tmp_path: Path) -> None:
-    broker_config.check_listeners("c", ALL)
+    kafka_nodes.check_listeners("c", ALL)
     protocols = str(rendered(tmp_path)["listener.security.protocol.map"])
     assert protocols.split(",")[2:] == [
         "SCRAM-9093:SASL_SSL",
@@ -38,9 +38,9 @@ def test_only_a_listener_with_client_certificates_demands_one_and_only_of_the_cl
     result = rendered(tmp_path)
     demands = {name: result.get(f"listener.name.{name}.ssl.client.auth") for name in ("mutual-9094", "open-9095")}
     assert demands == {"mutual-9094": "required", "open-9095": "none"}
-    assert result["listener.name.mutual-9094.ssl.truststore.location"] == tmp_path / layout.CLIENTS
-    for internal in (layout.REPLICATION, layout.CONTROL_PLANE):
-        assert result[f"listener.name.{internal}.ssl.truststore.location"] == tmp_path / layout.TRUSTED
+    assert result["listener.name.mutual-9094.ssl.truststore.location"] == tmp_path / kafka_nodes.CLIENTS
+    for internal in (kafka_nodes.REPLICATION, kafka_nodes.CONTROL_PLANE):
+        assert result[f"listener.name.{internal}.ssl.truststore.location"] == tmp_path / kafka_nodes.TRUSTED
 
 
 def test_no_key_or_password_mechanism_is_given_to_a_listener_without_them(tmp_path: Path) -> None:
@@ -63,15 +63,15 @@ def test_no_key_or_password_mechanism_is_given_to_a_listener_without_them(tmp_pa
 )
 def test_what_strimzi_does_not_permit_is_refused(entry: dict[str, Any], words: str, reason: str) -> None:
     with pytest.raises(NotReadyError) as refused:
-        broker_config.check_listeners("c", [SCRAM, entry])
+        kafka_nodes.check_listeners("c", [SCRAM, entry])
     assert refused.value.reason == reason
     assert words in refused.value.message
 
 
 def test_a_listener_for_the_outside_is_served_here_and_said_so_once() -> None:
     outside = [MUTUAL | {"type": "route"}, OPEN | {"type": "nodeport"}]
-    broker_config.check_listeners("c", outside)
-    ((reason, message),) = broker_config.listener_warnings("c", [SCRAM, *outside])
+    kafka_nodes.check_listeners("c", outside)
+    ((reason, message),) = kafka_nodes.listener_warnings("c", [SCRAM, *outside])
     assert reason == "ServedOnLoopback"
     assert "mutual (route), open (nodeport) on 127.0.0.1 only" in message
-    assert broker_config.listener_warnings("c", [SCRAM]) == []
+    assert kafka_nodes.listener_warnings("c", [SCRAM]) == []

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.operator import NotReadyError, broker_config, layout
+from sandbox.operator import NotReadyError, kafka_nodes
 
 LISTENER = {"name": "tls", "port": 9093, "type": "internal", "tls": True, "authentication": {"type": "scram-sha-512"}}
 SPEC: dict[str, Any] = {"listeners": [LISTENER], "authorization": {"type": "simple"}}
@@ -13,18 +13,18 @@ def pool(replicas: int = 3, roles: tuple[str, ...] = ("controller", "broker")) -
     return {"metadata": {"name": "pool"}, "spec": {"replicas": replicas, "roles": list(roles)}}
 
 
-def planned(tmp_path: Path, replicas: int = 3) -> layout.Layout:
-    return layout.plan(tmp_path, "ns", "c", [pool(replicas)], [LISTENER])
+def planned(tmp_path: Path, replicas: int = 3) -> kafka_nodes.Layout:
+    return kafka_nodes.plan(tmp_path, "ns", "c", [pool(replicas)], [LISTENER])
 
 
 def rendered(tmp_path: Path, spec: dict[str, Any] = SPEC) -> dict[str, object]:
     plan = planned(tmp_path)
-    return broker_config.server_properties(plan, plan.nodes[1], spec)
+    return kafka_nodes.server_properties(plan, plan.nodes[1], spec)
 
 
 def test_internal_listeners_demand_a_certificate_and_clients_a_password(tmp_path: Path) -> None:
     result = rendered(tmp_path)
-    for internal in (layout.CONTROL_PLANE, layout.REPLICATION):
+    for internal in (kafka_nodes.CONTROL_PLANE, kafka_nodes.REPLICATION):
         assert result[f"listener.name.{internal}.ssl.client.auth"] == "required"
     protocols = str(result["listener.security.protocol.map"])
     assert protocols == "CONTROLPLANE-9090:SSL,REPLICATION-9091:SSL,TLS-9093:SASL_SSL"
@@ -42,7 +42,7 @@ def test_an_option_that_the_operator_manages_is_ignored_and_named(tmp_path: Path
     result = rendered(tmp_path, spec)
     assert "User:me" not in str(result["super.users"])
     assert result["log.retention.hours"] == 5
-    assert broker_config.ignored_options(spec) == ["super.users"]
+    assert kafka_nodes.ignored_options(spec) == ["super.users"]
 
 
 def test_ports_and_the_cluster_id_stay_when_it_is_planned_again(tmp_path: Path) -> None:
@@ -53,11 +53,11 @@ def test_ports_and_the_cluster_id_stay_when_it_is_planned_again(tmp_path: Path) 
 
 def test_an_exporter_has_a_port_beside_the_listeners_only_while_it_is_wanted(tmp_path: Path) -> None:
     before = planned(tmp_path)
-    with_metrics = layout.plan(tmp_path, "ns", "c", [pool()], [LISTENER], metrics=True)
-    assert {layout.METRICS} == set(with_metrics.nodes[0].ports) - set(before.nodes[0].ports)
-    assert len({node.ports[layout.METRICS] for node in with_metrics.nodes}) == 3
-    properties = broker_config.server_properties(with_metrics, with_metrics.nodes[0], SPEC)
-    assert str(with_metrics.nodes[0].ports[layout.METRICS]) not in str(properties["listeners"])
+    with_metrics = kafka_nodes.plan(tmp_path, "ns", "c", [pool()], [LISTENER], metrics=True)
+    assert {kafka_nodes.METRICS} == set(with_metrics.nodes[0].ports) - set(before.nodes[0].ports)
+    assert len({node.ports[kafka_nodes.METRICS] for node in with_metrics.nodes}) == 3
+    properties = kafka_nodes.server_properties(with_metrics, with_metrics.nodes[0], SPEC)
+    assert str(with_metrics.nodes[0].ports[kafka_nodes.METRICS]) not in str(properties["listeners"])
     assert planned(tmp_path) == before
 
 
@@ -68,7 +68,7 @@ def test_an_exporter_has_a_port_beside_the_listeners_only_while_it_is_wanted(tmp
 def test_pools_that_cannot_be_run_are_refused_with_a_reason(tmp_path: Path, pools: list[Any], reason: str) -> None:
     planned(tmp_path)
     with pytest.raises(NotReadyError) as refused:
-        layout.plan(tmp_path, "ns", "c", pools, [LISTENER])
+        kafka_nodes.plan(tmp_path, "ns", "c", pools, [LISTENER])
     assert refused.value.reason == reason
 
 
@@ -83,5 +83,5 @@ def test_pools_that_cannot_be_run_are_refused_with_a_reason(tmp_path: Path, pool
 )
 def test_a_spec_that_cannot_be_run_is_refused_with_a_reason(change: dict[str, Any], reason: str) -> None:
     with pytest.raises(NotReadyError) as refused:
-        broker_config.check_spec("c", SPEC | change, "4.3.1")
+        kafka_nodes.check_spec("c", SPEC | change, "4.3.1")
     assert refused.value.reason == reason
