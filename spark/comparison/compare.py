@@ -2,6 +2,11 @@
 
 Owns the order of what is read. What is computed is in logs.py, difference.py, classification.py and, on Spark alone,
 in compacted.py and, for partitions that differ in very many records, bulk.py.
+
+Words of this package: the cut is the source's log end offset up to which a run judges. The digest of a record is a
+hash of all of it; a chunk is a series of records with a signature. The image of a source record is the record of the
+remote topic that was copied from it. The overlap begins at the first record of either log with an image; what stands in
+front of it, the head, may have expired.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
