@@ -38,7 +38,7 @@ _CATEGORY = re.compile("(?:Is)?(L[ulmot]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z
 _OF_ONE_CASE = {"Lower", "Upper", "Lu", "Ll", "Lt"}
 
 
-def of(characters: Iterable[str]) -> Ranges:
+def set_of(characters: Iterable[str]) -> Ranges:
     """Return the set of these characters."""
     return union(*(((ord(each), ord(each)),) for each in characters))
 
@@ -54,7 +54,7 @@ def union(*sets: Ranges) -> Ranges:
     return tuple(found)
 
 
-def negated(one: Ranges) -> Ranges:
+def complement(one: Ranges) -> Ranges:
     """Return every character that the set does not hold."""
     found, begin = [], 0
     for low, high in one:
@@ -64,18 +64,18 @@ def negated(one: Ranges) -> Ranges:
     return (*found, (begin, LAST)) if begin <= LAST else tuple(found)
 
 
-def both(one: Ranges, other: Ranges) -> Ranges:
+def intersection(one: Ranges, other: Ranges) -> Ranges:
     """Return what both sets hold."""
-    return negated(union(negated(one), negated(other)))
+    return complement(union(complement(one), complement(other)))
 
 
 def in_any_case(one: Ranges) -> Ranges:
     """Return the set with the other case of its ASCII letters: what the flag i adds to characters and ranges."""
-    letters = both(one, of(string.ascii_letters))
-    return union(one, of(chr(code).swapcase() for low, high in letters for code in range(low, high + 1)))
+    letters = intersection(one, set_of(string.ascii_letters))
+    return union(one, set_of(chr(code).swapcase() for low, high in letters for code in range(low, high + 1)))
 
 
-def written(one: Ranges) -> str:
+def as_expression(one: Ranges) -> str:
     """Return the set as Python's expression of one character, in printable ASCII."""
     if not one:
         return "(?:(?!)(?s:.))"  # one character wide, as Java counts it
@@ -83,12 +83,12 @@ def written(one: Ranges) -> str:
         return "(?s:.)"
     # Python spreads a range up to the last character over a table when it compiles it.
     is_rest = one[-1][1] == LAST
-    ranges = negated(one) if is_rest else one
-    ends = (character(low) + (f"-{character(high)}" if high > low else "") for low, high in ranges)
+    ranges = complement(one) if is_rest else one
+    ends = (escaped(low) + (f"-{escaped(high)}" if high > low else "") for low, high in ranges)
     return f"[{'^' if is_rest else ''}{''.join(ends)}]"
 
 
-def character(code: int) -> str:
+def escaped(code: int) -> str:
     """Return a character as Python reads it within a set and outside."""
     if code < 0x80 and chr(code).isalnum():
         return chr(code)
@@ -96,24 +96,24 @@ def character(code: int) -> str:
 
 
 PREDEFINED = {
-    "d": of(string.digits),
-    "s": of(_SPACE),
-    "w": of(string.ascii_letters + string.digits + "_"),
-    "h": of(_HORIZONTAL),
-    "v": of("\n\x0b\f\r\x85\u2028\u2029"),
+    "d": set_of(string.digits),
+    "s": set_of(_SPACE),
+    "w": set_of(string.ascii_letters + string.digits + "_"),
+    "h": set_of(_HORIZONTAL),
+    "v": set_of("\n\x0b\f\r\x85\u2028\u2029"),
 }
-PREDEFINED |= {name.upper(): negated(one) for name, one in PREDEFINED.items()}
-NO_LINE_END = negated(of(_LINE_ENDS))
+PREDEFINED |= {name.upper(): complement(one) for name, one in PREDEFINED.items()}
+NO_LINE_END = complement(set_of(_LINE_ENDS))
 EVERYTHING: Ranges = ((0, LAST),)
 
 
-def named(name: str) -> Ranges | None:
+def named_set(name: str) -> Ranges | None:
     r"""Return the set of \p{name}; None for a class of which Python does not know the same characters.
 
     General categories are those of Python's Unicode: what one version leaves unassigned may be a letter in the next.
     """
     if name in _POSIX:
-        return of(_POSIX[name])
+        return set_of(_POSIX[name])
     category = _CATEGORY.fullmatch(name)
     return _category(category[1]) if category else None
 
@@ -264,10 +264,10 @@ class ClassReader:
         negated = characters.take("^")
         found = self._operand(depth, first=True)
         while characters.take("&&"):
-            found = both(found, self._operand(depth, first=False))
+            found = intersection(found, self._operand(depth, first=False))
         if not characters.take("]"):
             raise InvalidPatternError("unterminated character set, a [ has no ]")
-        return negated(found) if negated else found
+        return complement(found) if negated else found
 
     def _operand(self, depth: int, *, first: bool) -> Ranges:
         """Return the union up to `&&` or the end of the class."""
@@ -354,10 +354,10 @@ class ClassReader:
             raise UntranslatableError(f"{found[0]} under (?i) means other things from one version of Java to the next")
         if self._behind and not is_ascii(name):
             raise UntranslatableError(f"{found[0]} is in a look-behind, and Java goes back by 16 bits")
-        ranges = named(name)
+        ranges = named_set(name)
         if ranges is None:
             raise UntranslatableError(f"the class {found[0]} cannot be translated")
-        return negated(ranges) if found[1] == "P" else ranges
+        return complement(ranges) if found[1] == "P" else ranges
 
     def _code(self, escape: str) -> int:
         found = self._characters.match(_CODE)

@@ -137,8 +137,8 @@ class Reader:
 
     def _set(self, found: sets.Ranges) -> _Part:
         if len(found) == 1 and found[0][0] == found[0][1]:
-            return _Part(sets.character(found[0][0]), one=True)
-        return _Part(sets.written(found), one=True)
+            return _Part(sets.escaped(found[0][0]), one=True)
+        return _Part(sets.as_expression(found), one=True)
 
     def _escape(self) -> _Part:
         characters = self.characters
