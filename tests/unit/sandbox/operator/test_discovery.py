@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sandbox.operator import kafka_nodes, prometheus
 from sandbox.state import write_json
-from tests.unit.sandbox.operator.test_brokers import LISTENER, pool
+from tests.unit.sandbox.operator.test_kafka_nodes import LISTENER, pool
 
 
 def test_brokers_with_an_exporter_have_strimzis_names_and_labels(tmp_path: Path) -> None:
