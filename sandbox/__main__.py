@@ -22,7 +22,7 @@ from sandbox import control_plane, monitoring
 from sandbox.processes import Process, ProcessError, Processes, resident_bytes, running
 from sandbox.pulumi import USAGE, Pulumi, PulumiError, run_as_typed
 from sandbox.state import SandboxState, StateError, default_state
-from sandbox.toolchain import ToolchainError, java, locate
+from sandbox.toolchain import ToolchainError, all_steps, java, locate
 from sandbox.toolchain.paths import here
 from settings.text import wrap_for_stream
 
@@ -81,7 +81,7 @@ def up(
         _report(f"sandbox: already up in {state.path}")
         return
     Pulumi(state, tools).write_shim()
-    java.make_spark_classes_in_background(here())
+    java.make_spark_classes_in_background(here(), all_steps(here()))
     _report(f"sandbox: up in {time.monotonic() - began:.1f} s (state: {state.path})")
     _report('next: eval "$(venv/bin/python -m sandbox env)"')
 

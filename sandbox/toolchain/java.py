@@ -10,13 +10,13 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sandbox.toolchain import maven, pins
 from sandbox.toolchain.commands import Commands
 from sandbox.toolchain.paths import Entry, ToolchainPaths, fingerprint, key_of
-from sandbox.toolchain.steps import Step
+from sandbox.toolchain.steps import Step, with_needs
 
 # Spark asks for a module that only speeds up linear algebra and that the fetched runtime leaves out.
 LAUNCHER = """#!/bin/sh
@@ -167,12 +167,15 @@ def spark_classes_step(paths: ToolchainPaths) -> Step:
     )
 
 
-def make_spark_classes_in_background(paths: ToolchainPaths) -> bool:
+def make_spark_classes_in_background(paths: ToolchainPaths, steps: Sequence[Step]) -> bool:
     """Start a process that makes the archive and outlives this one, unless it is there; returns whether it was started.
 
     Two such processes at once make it once, and one that is killed leaves nothing: it is a set-up of this step alone.
+    Where one of the `steps` that it needs is not done, nothing is started: it would replace the virtual environment
+    under the sandbox that uses it.
     """
-    if spark_classes_step(paths).is_done() or not paths.venv_python.exists():
+    needed = with_needs(steps, [SPARK_CLASSES])
+    if spark_classes_step(paths).is_done() or not all(each.is_done() for each in needed if each.name != SPARK_CLASSES):
         return False
     paths.logs.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "sandbox.toolchain", "ensure", "--only", SPARK_CLASSES]

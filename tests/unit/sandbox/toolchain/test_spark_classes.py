@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.toolchain import java
+from sandbox.toolchain import all_steps, java
 from sandbox.toolchain.__main__ import ensure
 from tests.unit.sandbox.toolchain.conftest import Machine
 
@@ -46,12 +46,23 @@ def test_the_set_up_leaves_the_archive_for_later(machine: Machine) -> None:
 
 def test_it_is_made_in_the_background_unless_it_is_there(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
+    assert ensure(machine.paths) == 0
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_options: started.append(command))
-    assert java.make_spark_classes_in_background(machine.paths)
+    assert java.make_spark_classes_in_background(machine.paths, all_steps(machine.paths))
     assert started[0][-4:] == ["sandbox.toolchain", "ensure", "--only", "spark-classes"]
     monkeypatch.undo()
     assert ensure(machine.paths, ["spark-classes"]) == 0
-    assert not java.make_spark_classes_in_background(machine.paths)
+    assert not java.make_spark_classes_in_background(machine.paths, all_steps(machine.paths))
+
+
+def test_in_the_background_no_environment_is_made_anew(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    assert ensure(machine.paths) == 0
+    (machine.paths.project / "requirements.txt").write_text("another\n", encoding="utf-8")
+    assert machine.paths.venv_python.exists()
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_options: started.append(command))
+    assert not java.make_spark_classes_in_background(machine.paths, all_steps(machine.paths))
+    assert started == []
 
 
 def _made(machine: Machine) -> int:
