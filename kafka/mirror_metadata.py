@@ -18,6 +18,7 @@ from kafka.connector_status import ResourceStatus, resource_status
 from kafka.errors import Answers, Fact, denial, reason
 from kafka.mirror_position import Deadline, Log
 from kafka.topic_metadata import Configuration, Difference, TopicState, differences, topic_configs, topic_states
+from kafka.topic_writers import BrokerRights, ask
 
 
 @dataclass(frozen=True, order=True)
@@ -69,7 +70,10 @@ class InternalState:
 
 @dataclass(kw_only=True)
 class Metadata:
-    """Topics by their name on their own side. What is None was not asked for."""
+    """Topics by their name on their own side. What is None was not asked for.
+
+    `standby_rights` are those of the side that is not active.
+    """
 
     states: Answers[TopicState] = field(default_factory=Answers)
     source_configs: Answers[Configuration] = field(default_factory=Answers)
@@ -77,6 +81,7 @@ class Metadata:
     internal: list[InternalState] = field(default_factory=list)
     source_acls: TopicAcls | None = None
     target_acls: TopicAcls | None = None
+    standby_rights: BrokerRights | None = None
     resource: ResourceStatus | None = None
 
     def config_differences(self, mirror: Mirror) -> list[Difference]:
@@ -146,6 +151,8 @@ class _Reader:
             self._configs(found, topics)
         if mirror.sync_topic_acls:
             self._acls(found)
+        if mirror.active is not None:
+            found.standby_rights = ask(self.target if mirror.active == "source" else self.source)
         found.internal = self._internal(mirror.internal_topics)
         self._resource(found)
         return found

@@ -139,10 +139,11 @@ def test_configuration_that_may_not_be_read_is_unknown() -> None:
 
 
 def test_checks_that_are_left_out_are_reported_with_the_reason() -> None:
-    assert [one["name"] for one in not_judged(MIRROR)] == ["internal_topics", "canary_latency"]
+    assert [one["name"] for one in not_judged(MIRROR)] == ["internal_topics", "canary_latency", "standby_read_only"]
     for rules in (TopicConfigs(sync=False), TopicConfigs(filter_class="com.example.Filter")):
         left = not_judged(Mirror(**{**vars(MIRROR), "topic_configs": rules, "sync_topic_acls": False}))
-        assert [one["name"] for one in left] == ["topic_config", "internal_topics", "acls_synced", "canary_latency"]
+        names = ["topic_config", "internal_topics", "acls_synced", "canary_latency", "standby_read_only"]
+        assert [one["name"] for one in left] == names
 
 
 def internal(replicas: int = 3, in_sync: int = 3, policy: str = "compact", factor: int | None = 3) -> InternalState:

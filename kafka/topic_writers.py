@@ -1,0 +1,188 @@
+"""Who may write topics of a cluster, by its access rules and its brokers' configuration.
+
+Owns asking for both, and the judgement by the rules of Kafka's StandardAuthorizer: a super user may do everything, deny
+comes before allow, and without any rule for a resource `allow.everyone.if.no.acl.found` decides. Rules for single hosts
+count as if they were for all of them where they allow, and not at all where they deny. Also denies principals to write,
+and takes such rules away again. Does not own who should be able to write.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from kafka.cluster import CALL_DEADLINE_S, Cluster
+from kafka.errors import DENIED, code_of, text_of
+
+EVERYBODY = "User:*"
+DENIED_OPERATIONS = (AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER)
+_WRITES = (AclOperation.WRITE, AclOperation.ALL)
+_SUPER_USERS, _ALLOW_EVERYONE = "super.users", "allow.everyone.if.no.acl.found"
+_OPERATORS = re.compile(
+    r"User:CN=[^,]+-(kafka|cluster-operator|entity-(topic|user)-operator|cruise-control|kafka-exporter),.*O=io\.strimzi"
+)
+_NOT_TOLD = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, *DENIED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerRights:
+    """What a cluster's brokers say of rights. `rules` are those for topics, None if they are not known.
+
+    `super_users` and `allow_everyone` are None if the brokers' configuration is not known. `unknown` has the reasons.
+    """
+
+    rules: tuple[AclBinding, ...] | None = ()
+    super_users: tuple[str, ...] | None = ()
+    allow_everyone: bool | None = False
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicWriters:
+    """Principals that may write, each with the reason, such as `super user`; `unknown`: why there may be others."""
+
+    principals: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
+
+    def without(self, is_left_out: Callable[[str], bool]) -> "TopicWriters":
+        """Return the same without some principals."""
+        kept = {principal: why for principal, why in self.principals.items() if not is_left_out(principal)}
+        return TopicWriters(principals=kept, unknown=self.unknown)
+
+
+def ask(cluster: Cluster) -> BrokerRights:
+    """Return the rules for topics and what the brokers' configuration says of rights; what is refused is unknown.
+
+    The user needs Describe on the cluster for the rules, and DescribeConfigs for the configuration. Raises ClusterError
+    if the cluster does not answer.
+    """
+    unknown: list[str] = []
+    rules = _rules(cluster, unknown)
+    if rules is None and not unknown:  # no authorizer: nobody is refused anything
+        return BrokerRights(rules=(), allow_everyone=True)
+    config = _broker_config(cluster, unknown)
+    listed = None if config is None else (config.get(_SUPER_USERS) or "")
+    return BrokerRights(
+        rules=rules,
+        super_users=None if listed is None else tuple(one for one in listed.split(";") if one),
+        allow_everyone=None if config is None else config.get(_ALLOW_EVERYONE) == "true",
+        unknown=tuple(unknown),
+    )
+
+
+def writers(rights: BrokerRights, topics: Iterable[str]) -> TopicWriters:
+    """Return who may write at least one of the topics."""
+    found = dict.fromkeys(rights.super_users or (), "super user")
+    for topic in topics if rights.rules is not None else ():
+        rules = [rule for rule in rights.rules or () if _is_for(rule, topic)]
+        if not rules and rights.allow_everyone:
+            found.setdefault(EVERYBODY, f"topic {topic} has no rule, and {_ALLOW_EVERYONE} is true")
+        denied = {rule.principal for rule in rules if _denies(rule)}
+        if EVERYBODY in denied:
+            continue
+        for rule in rules:
+            allows = rule.permission_type == AclPermissionType.ALLOW and rule.operation in _WRITES
+            if allows and rule.principal not in denied:
+                found.setdefault(rule.principal, f"a rule for topic {rule.name}")
+    return TopicWriters(principals=found, unknown=rights.unknown)
+
+
+def deny(cluster: Cluster, principals: Iterable[str], topics: Iterable[str]) -> str | None:
+    """Deny principals to write topics; return why it could not be done, None if it was done.
+
+    The user needs Alter on the cluster.
+    """
+    topics = tuple(topics)
+    rules = [rule for principal in principals for topic in topics for rule in _denials(principal, topic, AclBinding)]
+    return _carried_out(cluster.admin.create_acls(rules, request_timeout=CALL_DEADLINE_S)) if rules else None
+
+
+def allow_again(cluster: Cluster, principals: Iterable[str], topics: Iterable[str]) -> str | None:
+    """Take the rules of `deny` away; return why it could not be done, None if it was done."""
+    topics = tuple(topics)
+    rules = [rule for one in principals for topic in topics for rule in _denials(one, topic, AclBindingFilter)]
+    return _carried_out(cluster.admin.delete_acls(rules, request_timeout=CALL_DEADLINE_S)) if rules else None
+
+
+def _denials(principal: str, topic: str, made: Any) -> list[Any]:
+    of = ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, principal, "*"
+    return [made(*of, operation, AclPermissionType.DENY) for operation in DENIED_OPERATIONS]
+
+
+def _carried_out(futures: Mapping[Any, Any]) -> str | None:
+    for future in futures.values():
+        try:
+            future.result()
+        except KafkaException as error:
+            return text_of(error)
+    return None
+
+
+def is_operators(principal: str) -> bool:
+    """Whether a principal is a broker, or a part of Strimzi's operator: their certificates are super users' always."""
+    return _OPERATORS.match(principal) is not None
+
+
+def _rules(cluster: Cluster, unknown: list[str]) -> tuple[AclBinding, ...] | None:
+    anything: Any = None  # the package's types do not know that None matches every name
+    every = AclBindingFilter(
+        ResourceType.TOPIC,
+        anything,
+        ResourcePatternType.ANY,
+        anything,
+        anything,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    admin = cluster.admin
+    try:
+        # librdkafka takes a refusal of DescribeAcls for an empty answer, so what the user may do is asked first.
+        allowed = admin.describe_cluster(include_authorized_operations=True, request_timeout=CALL_DEADLINE_S).result()
+        if AclOperation.DESCRIBE not in (allowed.authorized_operations or []):
+            unknown.append(cluster.refusals.denial([("Describe", "cluster")]))
+            return None
+        return tuple(admin.describe_acls(every, request_timeout=CALL_DEADLINE_S).result())
+    except KafkaException as error:
+        if code_of(error) == KafkaError.SECURITY_DISABLED:
+            return None
+        if code_of(error) not in _NOT_TOLD:
+            cluster.refusals.call("describe the access rules", error, None)
+        unknown.append(cluster.refusals.denial([("Describe", "cluster")]))
+        return None
+
+
+def _broker_config(cluster: Cluster, unknown: list[str]) -> dict[str, str] | None:
+    try:
+        broker = next(iter(cluster.admin.list_topics(timeout=CALL_DEADLINE_S).brokers))
+        asked = ConfigResource(ConfigResource.Type.BROKER, str(broker))
+        (future,) = cluster.admin.describe_configs([asked], request_timeout=CALL_DEADLINE_S).values()
+        return {name: entry.value for name, entry in future.result().items()}
+    except StopIteration:
+        unknown.append("no broker is known")
+    except KafkaException as error:
+        if code_of(error) not in _NOT_TOLD:
+            cluster.refusals.call("describe a broker's configuration", error, None)
+        unknown.append(cluster.refusals.denial([("DescribeConfigs", "cluster")]))
+    return None
+
+
+def _is_for(rule: AclBinding, topic: str) -> bool:
+    if rule.resource_pattern_type == ResourcePatternType.PREFIXED:
+        return topic.startswith(str(rule.name))
+    return rule.name in (topic, "*")
+
+
+def _denies(rule: AclBinding) -> bool:
+    is_denial = rule.permission_type == AclPermissionType.DENY and rule.operation in _WRITES
+    return is_denial and rule.host == "*"
