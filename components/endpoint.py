@@ -196,8 +196,11 @@ def beside_the_stack_file(path: str) -> Path:
     return Path(pulumi.get_root_directory() or "") / path
 
 
-def login_outputs(access: Login) -> dict[str, Any]:
-    """Return what other stacks and people need to find a user's Secret; nothing secret is in it."""
+def login_outputs(access: Login, *, application: bool) -> dict[str, Any]:
+    """Return what other stacks and people need to find a user's Secret; nothing secret is in it.
+
+    `application` says whether applications log in as this user, and no mirror does.
+    """
     outputs = LoginOutputs(
         secret_name=access.secret,
         key=access.password_key,
@@ -205,5 +208,6 @@ def login_outputs(access: Login) -> dict[str, Any]:
         username=access.username,
         certificate_key=access.certificate_key,
         private_key_key=access.private_key_key,
+        application=application,
     )
     return outputs.document()

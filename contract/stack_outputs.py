@@ -61,7 +61,10 @@ class ClusterOutputs(Outputs):
 
 
 class LoginOutputs(Outputs):
-    """How a user logs in, and the Secret that has its credentials; nothing secret is in it."""
+    """How a user logs in, and the Secret that has its credentials; nothing secret is in it.
+
+    `application` says whether applications log in as this user, and no mirror does. Older releases do not say it.
+    """
 
     secret_name: str
     key: str
@@ -69,6 +72,7 @@ class LoginOutputs(Outputs):
     username: str
     certificate_key: str
     private_key_key: str
+    application: bool | None = None
 
 
 class MirrorIdentity(Outputs):
@@ -156,7 +160,7 @@ class StackOutputs(Outputs):
 KEY = "outputs.json"
 """Key of the break-glass copy in its Secret."""
 AUTHORITY_KEYS = {"source": "source.ca.crt", "target": "target.ca.crt"}
-_ENVIRONMENT = "verificationEnvironment"
+_ENVIRONMENT, _REQUESTS = "verificationEnvironment", "verificationRequests"
 
 
 def secret_name(mirror: str) -> str:
@@ -240,7 +244,11 @@ class BreakGlassCopy(Outputs):
 
     def switched(self, mirror: str, state: str, active: str) -> Self:
         """Return the copy that an `up` with these settings of the mirror would write."""
-        mirrors = self.outputs["mirrors"]
+        mirrors, requests = self.outputs["mirrors"], self.outputs[_REQUESTS]
+        asked = requests[mirror]
+        if "active" in asked["mirror"]:  # older releases do not say it
+            asked = {**asked, "mirror": {**asked["mirror"], "active": active}}
         secret = {"clientsSecret": self.clients.name} if active == "target" and self.clients else {}
         changed = {**mirrors, mirror: {**mirrors[mirror], "state": state, "active": active, **secret}}
-        return self.model_copy(update={"outputs": {**self.outputs, "mirrors": changed}})
+        outputs = {**self.outputs, "mirrors": changed, _REQUESTS: {**requests, mirror: asked}}
+        return self.model_copy(update={"outputs": outputs})

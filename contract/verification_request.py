@@ -192,7 +192,10 @@ CountsFrom = datetime | Mapping[int, int]
 
 
 class Mirror(Document):
-    """What the mirror should carry, and where its own state is found. `version` is its workers' release of Kafka."""
+    """What the mirror should carry, and where its own state is found. `version` is its workers' release of Kafka.
+
+    `active` is the side that applications use; None: it is not known, and the other one is not judged.
+    """
 
     name: fields.Text = "mirror"
     topics: fields.SomePatterns
@@ -219,6 +222,7 @@ class Mirror(Document):
     topic_configs: Annotated[TopicConfigs, BeforeValidator(lambda value: {} if value is None else value)] = (
         TopicConfigs()
     )
+    active: Annotated[Literal["source", "target"] | None, Must("be source, target or null")] = None
     sync_topic_acls: fields.Flag = False
     sync_group_offsets: fields.Flag = True
     internal_topics: Annotated[tuple[InternalTopic, ...], Field(strict=False), fields.Items] = ()

@@ -116,8 +116,20 @@ def _pem(name: str, value: str | None, problems: list[str]) -> str | None:
         return None
 
 
-def from_outputs(stack: str, outputs: Mapping[str, Any], user: str | None = None) -> Connection:
-    """Return the connection that a stack's outputs describe, as `user` or as the stack's only user."""
+def from_outputs(
+    stack: str, outputs: Mapping[str, Any], user: str | None = None, *, as_mirror: bool = False
+) -> Connection:
+    """Return the connection that a stack's outputs describe.
+
+    Args:
+        stack: Name of the stack.
+        outputs: What it exports.
+        user: As whom. Without it as the stack's only user, or as the only one of applications.
+        as_mirror: Without a user, as the only one of mirrors rather than of applications.
+
+    Raises:
+        OpsError: If outputs are missing, or if several users come into question.
+    """
     from contract.stack_outputs import OutputsError, StackOutputs
 
     try:
@@ -125,9 +137,11 @@ def from_outputs(stack: str, outputs: Mapping[str, Any], user: str | None = None
     except OutputsError as error:
         raise OpsError(str(error)) from None
     cluster, passwords = known.cluster, known.user_passwords
-    if user is None and len(passwords) != 1:
+    kind = [each for each in passwords if (known.users.get(each) or {}).get("application") is (not as_mirror)]
+    usual = kind if len(passwords) > 1 else [*passwords]
+    if user is None and len(usual) != 1:
         raise OpsError(f"stack {stack}: --user must be given (allowed {', '.join(sorted(passwords)) or 'none'}).")
-    name = user if user is not None else next(iter(passwords))
+    name = user if user is not None else usual[0]
     if name not in passwords:
         raise OpsError(
             f"stack {stack}: --user must be a user of the stack (got {name!r}, allowed {', '.join(sorted(passwords))})."

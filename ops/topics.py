@@ -211,7 +211,7 @@ def _writes(mirror: Mirror, topic: str) -> bool:
 
 
 Stack = Annotated[str, typer.Option("--stack", "-s", help="Stack of the cluster.")]
-User = Annotated[str | None, typer.Option("--user", help="User of the stack; not needed if it has only one.")]
+User = Annotated[str | None, typer.Option("--user", help="User of the stack. [default: the only one of mirrors]")]
 Names = Annotated[list[str], typer.Argument(help="Topics, as the cluster names them.")]
 
 app = typer.Typer(
@@ -316,7 +316,8 @@ def register(parent: typer.Typer) -> None:
 
 def _connected(stack: str, user: str | None, folder: Any) -> tuple[TopicAdmin, Inventory]:
     outputs = stack_outputs(stack, os.environ, folder)
-    return TopicAdmin(from_outputs(stack, outputs, user)), inventory_of(stack, outputs, os.environ)
+    # A mirror's user may describe more than applications may: its internal topics too.
+    return TopicAdmin(from_outputs(stack, outputs, user, as_mirror=True)), inventory_of(stack, outputs, os.environ)
 
 
 def _existing(topics: Sequence[str], visible: dict[str, list[Partition]], stack: str) -> list[str]:

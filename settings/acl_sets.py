@@ -25,17 +25,26 @@ _RETURN: tuple[Operation, ...] = ("Create", "Read", "Write", "Delete", "Alter", 
 _GROUP: tuple[Operation, ...] = ("Read", "Describe")
 
 
-def acls(user: User, mirrors: Mapping[str, Mirror], kafka_version: str) -> tuple[Acl, ...]:
+def acls(user: User, mirrors: Mapping[str, Mirror], kafka_version: str, *, fenced: bool = True) -> tuple[Acl, ...]:
     """Return all rights of a user: the listed ones and those of its sets, each once.
 
-    Raises KeyError for no such mirror, and ValueError for one that does not fit its set.
+    Args:
+        user: The user.
+        mirrors: The stack's mirrors by name.
+        kafka_version: Version of Kafka that the mirrors' workers have unless they set their own.
+        fenced: Whether the user's cluster is a source that is not active. Only then records come back to it, which
+            sets `failback` are for, and only then the verification asks there who may write.
+
+    Raises:
+        KeyError: For a set of a mirror that there is not.
+        ValueError: For a set that does not fit its mirror.
     """
-    sets = [acl for entry in user.acl_sets for acl in expand(entry, mirrors, kafka_version)]
+    sets = [acl for entry in user.acl_sets for acl in expand(entry, mirrors, kafka_version, fenced=fenced)]
     return tuple(dict.fromkeys([*user.acls, *sets]))
 
 
-def expand(entry: AclSet, mirrors: Mapping[str, Mirror], kafka_version: str) -> list[Acl]:
-    """Return the rights of one set."""
+def expand(entry: AclSet, mirrors: Mapping[str, Mirror], kafka_version: str, *, fenced: bool) -> list[Acl]:
+    """Return the rights of one set; `fenced` as for `acls`."""
     mirror = lists(entry, mirrors[entry.mirror]) if entry.mirror else None
     if entry.set == "consumer":
         return [*_topics(entry.topics, entry.match, ("Read", "Describe")), *_groups(entry.groups, _GROUP)]
@@ -43,9 +52,9 @@ def expand(entry: AclSet, mirrors: Mapping[str, Mirror], kafka_version: str) -> 
         ids = [_acl("transactionalId", entry.transactional_ids, "literal", ("Write", "Describe"))]
         return [*_topics(entry.topics, entry.match, ("Write", "Describe")), *(ids if entry.transactional_ids else [])]
     if entry.set == "failback":
-        return _failback(entry)
+        return _failback(entry) if fenced else []
     if entry.set == "mirror-source":
-        return _source(entry, mirror, kafka_version)
+        return _source(entry, mirror, kafka_version, fenced=fenced)
     return _target(entry, mirror, kafka_version)
 
 
@@ -72,10 +81,11 @@ def literal_topics(patterns: Iterable[str], prefix: str = "") -> tuple[list[str]
     return names, prefixes
 
 
-def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Acl]:
+def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str, *, fenced: bool) -> list[Acl]:
     """Read the topics and the groups' positions; keep the offset syncs where they are on the source.
 
-    Nothing but those and the verification's canary is written.
+    Nothing but those and the verification's canary is written. ACLs are read to be copied, and while the source is
+    fenced: the verification asks then who may write.
     """
     result = [*_mirrored(entry, mirror, "", _READ_TOPIC), *_synced(entry, mirror, ("Describe",))]
     syncs: list[str] = []
@@ -88,13 +98,16 @@ def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
         result.append(_acl("topic", syncs, "literal", _OWN_TOPIC))
     if entry.canary:
         result.append(_acl("topic", (entry.canary,), "literal", ("Write", "Describe")))
-    if entry.sync_topic_acls or (mirror is not None and mirror.sync_topic_acls):
+    if entry.sync_topic_acls or (mirror is not None and mirror.sync_topic_acls) or fenced:
         result.append(Acl(type="cluster", operations=("Describe",)))
     return result
 
 
 def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Acl]:
-    """Write the copies and MirrorMaker's own topics, be Connect's group, set the groups' positions."""
+    """Write the copies and MirrorMaker's own topics, be Connect's group, set the groups' positions.
+
+    Of a mirror of this stack also read the ACLs: the verification asks who may write.
+    """
     if mirror is None:
         return [*_topics(entry.topics, entry.match, _COPY), *_groups(entry.groups, _GROUP)]
     prefix = f"{mirror.source.alias}{mirror.separator}" if mirror.naming == "prefixed" else ""
@@ -109,8 +122,7 @@ def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
     if mirror.exactly_once:
         ids = f"connect-cluster-{mirror.connect_group}", mirror.connect_group
         result.append(_acl("transactionalId", ids, "prefix", ("Write", "Describe")))
-    if mirror.sync_topic_acls:
-        result.append(Acl(type="cluster", operations=("Alter", "Describe")))
+    result.append(Acl(type="cluster", operations=("Alter", "Describe") if mirror.sync_topic_acls else ("Describe",)))
     return result
 
 

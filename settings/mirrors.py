@@ -79,6 +79,8 @@ class Mirror(Model):
     """What goes the other way round, in a resource `<name>-reverse` beside it."""
     active: Annotated[Literal["source", "target"], STAYS] = "source"
     """The side that applications use. While it is `target` and names are kept, `state` must be `stopped`."""
+    standby: Annotated[Literal["read-only", "open"], STAYS] = "read-only"
+    """Whether applications may write remote topics: `read-only` denies it, see docs/mirrors.md. `open` as adopted."""
     clients: Annotated[Clients | None, STAYS] = None
     """Users whose properties applications read, in a Secret `<name>-clients`. Without it none is written."""
     failback: Annotated[Literal["settling", "prepared", "copying"] | None, STAYS] = None

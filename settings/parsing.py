@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 
 from settings.cluster import Cluster
 from settings.errors import Problem, Subject
+from settings.fence import Fence
 from settings.mirrors import Mirror
 from settings.model import Model
 from settings.monitoring import CHANNEL, DATA_KEY, PAGE, Monitoring
@@ -173,7 +174,10 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 M = TypeVar("M", bound=Model)
-KEYS = ("platform", "operator", "cluster", "users", "topics", "mirrors", "verification", "monitoring", "demoClients")
+KEYS = (
+    "platform", "operator", "cluster", "users", "topics", "mirrors", "verification", "monitoring", "demoClients",
+    "fence",
+)  # fmt: skip
 # Keys of a cluster that rules of topics, users and mirrors read.
 _REFERENCE_KEYS = ("external", "brokers", "nodePools", "listener", "listenerPort", "listeners", "expose", "config")
 
@@ -200,6 +204,7 @@ class ParsedStack:
     verification: Verification | None
     monitoring: Monitoring | None
     demo_clients: DemoClients | None
+    fence: Fence | None
     user_names: frozenset[str]
     complete_lists: frozenset[str]
     redacted: frozenset[str]
@@ -258,6 +263,7 @@ def parse_settings(raw_values: Mapping[str, Any]) -> ParsedStack:
     )
     monitoring = one("monitoring", Monitoring) if values.get("monitoring") is not None else None
     demo_clients = one("demoClients", DemoClients) if values.get("demoClients") is not None else None
+    fence = one("fence", Fence) if values.get("fence") is not None else None
     return ParsedStack(
         platform=platform,
         operator=operator,
@@ -269,6 +275,7 @@ def parse_settings(raw_values: Mapping[str, Any]) -> ParsedStack:
         verification=verification,
         monitoring=monitoring,
         demo_clients=demo_clients,
+        fence=fence,
         user_names=_names(values.get("users")),
         complete_lists=frozenset(complete),
         redacted=frozenset(problem.key for problem in secrets),

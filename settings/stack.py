@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from settings import acl_sets, rules
 from settings.cluster import Cluster
 from settings.errors import Problem, SettingsError
+from settings.fence import Fence
 from settings.mirrors import Mirror
 from settings.model import STAYS, WITHIN, Model
 from settings.monitoring import Monitoring
@@ -38,6 +39,8 @@ class Stack(Model):
     """What watches the stack, and where alerts are sent."""
     demo_clients: Annotated[DemoClients | None, STAYS] = None
     """Pods that produce and consume for a trial."""
+    fence: Annotated[Fence | None, STAYS] = None
+    """Topics that applications may not write, because another side is active. Written by `python -m ops failover`."""
 
     def user(self, name: str) -> User:
         """Return a declared user; raises KeyError."""
@@ -57,8 +60,9 @@ class Stack(Model):
         return self.verification.run.namespace or mirror.home(self.cluster.namespace)
 
     def acls(self, user: User) -> tuple[Acl, ...]:
-        """All rights of a user, its ready-made sets expanded."""
-        return acl_sets.acls(user, {mirror.name: mirror for mirror in self.mirrors}, self.kafka_version)
+        """All rights of a user, its ready-made sets expanded; those of a failback only while the stack is fenced."""
+        mirrors = {mirror.name: mirror for mirror in self.mirrors}
+        return acl_sets.acls(user, mirrors, self.kafka_version, fenced=self.fence is not None)
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -115,6 +119,7 @@ def parse(
         verification=verification,
         monitoring=found.monitoring,
         demo_clients=found.demo_clients,
+        fence=found.fence,
     )
 
 
@@ -159,4 +164,6 @@ def _rules(found: ParsedStack, stack: str | None) -> list[Problem]:
     if found.demo_clients is not None:
         names = (found.topics, found.mirrors) if {"topics", "mirrors"} <= found.complete_lists else None
         problems += rules.demo_clients(found.demo_clients, found.reference_cluster, found.users_by_name(), names)
+    if found.fence is not None:
+        problems += rules.fence(found.fence, found.reference_cluster, found.users_by_name())
     return problems

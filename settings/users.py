@@ -36,8 +36,8 @@ SASL_MECHANISMS: dict[AnyAuthentication, str] = {
 }
 
 
-class Acl(Model):
-    """Rights on resources of one type. `names` are literal or prefixes; '*' is every name; none for the cluster."""
+class AclRule(Model):
+    """Operations on resources of one type that are allowed or denied. A denial wins over whatever is allowed."""
 
     type: ResourceType
     """What the right is for."""
@@ -49,8 +49,21 @@ class Acl(Model):
     """What is allowed."""
     host: str = "*"
     """Address from which it is allowed."""
+    permission: Literal["allow", "deny"]
+    """Whether the operations are allowed or denied."""
+
+
+class Acl(AclRule):
+    """Rights on resources of one type. `names` are literal or prefixes; '*' is every name; none for the cluster."""
+
     permission: Literal["allow"] = "allow"
-    """Rights are only ever allowed, never denied."""
+    """A stack file only allows. What is denied while a side is not active, the fence denies."""
+
+
+class Deny(AclRule):
+    """Operations that the fence denies."""
+
+    permission: Literal["deny"] = "deny"
 
 
 class AclSet(Model):

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monitoring.metrics.catalog import Part, allow_list
+from settings import access_rules
 from settings.cluster import Cluster, Listener, NodePool, Storage
 from settings.mirrors import Mirror
 from settings.model import plain
 from settings.platform import Platform
 from settings.topics import Topic
-from settings.users import PASSWORD_GENERATION, PASSWORD_KEY, Acl, User
+from settings.users import PASSWORD_GENERATION, PASSWORD_KEY, AclRule, User
 
-_ACL_LISTS_SINCE = (0, 33)
 Spec = dict[str, Any]
 
 
@@ -126,7 +126,7 @@ def metrics(settings: Cluster | Mirror, part: Part) -> Spec:
     return {"metricsConfig": {"type": exposed.type, "valueFrom": {"configMapKeyRef": {"name": name, "key": key}}}}
 
 
-def user(settings: User, acls: Iterable[Acl], platform: Platform) -> Spec:
+def user(settings: User, rules: Iterable[AclRule], platform: Platform) -> Spec:
     """KafkaUser: a SCRAM password comes from a Secret of the stack; a certificate is made by the operator."""
     if settings.authentication == "tls" or settings.generated_by == "operator":
         spec: Spec = {"authentication": {"type": settings.authentication}}
@@ -140,26 +140,8 @@ def user(settings: User, acls: Iterable[Acl], platform: Platform) -> Spec:
             # Secret at once, and the KafkaUser is Ready in its new generation once the new password is in force.
             annotations = {PASSWORD_GENERATION: str(settings.password_generation)}
             spec["template"] = {"secret": {"metadata": {"annotations": annotations}}}
-    if rules := [rule for acl in acls for rule in _rules(acl, platform, settings.config_defaults)]:
-        spec["authorization"] = {"type": "simple", "acls": rules}
-    return spec
-
-
-def _rules(acl: Acl, platform: Platform, every: bool) -> list[Spec]:
-    """Rules of one right. A list is compared as a whole, so what exists must come out with the fields that it has."""
-    said = acl.model_fields_set | ({"permission", "host", "match"} if every else set())
-    kind: Spec = {"type": acl.permission} if "permission" in said else {}
-    host: Spec = {"host": acl.host} if "host" in said else {}
-    match: Spec = {"patternType": acl.match} if "match" in said else {}
-    names: list[Spec] = [{"name": name, **match} for name in acl.names] or [{}]
-    resources = [{"type": acl.type, **name} for name in names]
-    if platform.base >= _ACL_LISTS_SINCE:
-        return [{**kind, "resource": resource, "operations": list(acl.operations), **host} for resource in resources]
-    return [
-        {**kind, "resource": resource, "operation": operation, **host}
-        for resource in resources
-        for operation in acl.operations
-    ]
+    allowed_and_denied = access_rules.authorization(settings, rules, platform)
+    return spec if allowed_and_denied is None else {**spec, "authorization": allowed_and_denied}
 
 
 def topic(settings: Topic) -> Spec:

@@ -171,6 +171,7 @@ def build_request(
     flow, settings = args.flow, args.settings.verification
     mirror, version = flow.mirror, args.settings.mirror_version(flow.mirror)
     checkpoints: dict[str, Any] = {**named_checkpoints(mirror, version)}  # left out where the separator gives the name
+    standby: dict[str, Any] = {"active": mirror.active} if mirror.standby == "read-only" else {}
     request = verification_request.Request(
         stack=pulumi.get_stack(),
         source=_cluster_config("source", mirror.source.alias, flow.source, source_servers),
@@ -197,6 +198,7 @@ def build_request(
             canary=_canary(settings.canary, mirror),
             counts_from=_counts_from(mirror),
             topic_configs=_topic_configs(mirror),
+            **standby,
             sync_topic_acls=mirror.sync_topic_acls,
             sync_group_offsets=mirror.sync_group_offsets,
             internal_topics=_internal_topics(mirror, version),

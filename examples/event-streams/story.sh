@@ -7,11 +7,11 @@ chapter "Both sites come up, dev first"
 up dev stg
 
 chapter "Items and products go in at dev"
-run python -m ops produce --stack dev --user rt-inv-dev-user --topic items --count 100 --keys-out "$notes/items" -C "$folder"
-run python -m ops produce --stack dev --user rt-inv-dev-user --topic products --kind products --count 50 \
+run python -m ops produce --stack dev --user inventory-app --topic items --count 100 --keys-out "$notes/items" -C "$folder"
+run python -m ops produce --stack dev --user inventory-app --topic products --kind products --count 50 \
   --keys-out "$notes/products" -C "$folder"
 
-run python -m ops consume --stack dev --user rt-inv-dev-user --topic items --group inventory --until-end -C "$folder"
+run python -m ops consume --stack dev --user inventory-app --topic items --group inventory --until-end -C "$folder"
 
 chapter "The verification compares both sides, record by record, and the group's offsets"
 run python -m ops verify --stack stg --report-dir "$folder/reports/verify" -C "$folder"

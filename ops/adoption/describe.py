@@ -232,6 +232,7 @@ def described_mirror(mirror: Mapping[str, Any], users: list[Values]) -> Values:
         "name": name,
         "source": {"alias": source["alias"], "external": _external(source)},
         "target": {"alias": target["alias"], "user": _user_of(name, target, users)},
+        "standby": "open",  # an adoption takes nobody a right away
         "version": spec.get("version"),
         "topics": _patterns(flow.get("topicsPattern", ".*")),
         "topicsExclude": _patterns(flow.get("topicsExcludePattern")),

@@ -23,7 +23,7 @@ from ops.demo_client.producer import Sent
 from ops.errors import OpsError
 
 Stack = Annotated[str | None, typer.Option("--stack", "-s", help="Stack to learn the cluster from, for example dev.")]
-User = Annotated[str | None, typer.Option("--user", help="User of the stack; not needed if it has only one.")]
+User = Annotated[str | None, typer.Option("--user", help="User of the stack. [default: the only one of applications]")]
 Topic = Annotated[
     str | None, typer.Option("--topic", "-t", help=f"Topic. [default: $SOURCE_TOPIC, else {DEFAULT_TOPIC}]")
 ]

@@ -170,12 +170,12 @@ def _source(answers: Answers) -> Iterator[str]:
     yield from _list(10, "topics", answers.topics)
     yield '          groups: ["*"]'
     if _comes_back(answers):
-        yield "        - set: failback # what brings records back after a failover; take it out if there is none to be"
+        yield "        - set: failback # granted only after a failover; take it out if no records are to come back"
         yield f"          failbackOf: {answers.mirror}"
         yield f"          failbackFrom: {answers.target}"
         yield from _list(10, "topics", answers.topics)
         yield '          groups: ["*"]'
-    yield from _application(answers, answers.topics)
+    yield from _application(answers)
     yield from _topics(answers)
 
 
@@ -191,7 +191,7 @@ def _target(answers: Answers) -> Iterator[str]:
     yield "      aclSets:"
     yield "        - set: mirror-target"
     yield f"          mirror: {answers.mirror}"
-    yield from _application(answers, (*answers.topics, *remote) if prefixed else answers.topics)
+    yield from _application(answers, remote if prefixed else ())
     if prefixed:
         yield from _topics(answers)
     yield from _mirror(answers)
@@ -258,16 +258,16 @@ def _expose(answers: Answers, stack: str) -> Iterator[str]:
         yield f"      hostTemplate: {first}-{{nodeId}}{dot}{rest}"
 
 
-def _application(answers: Answers, topics: tuple[str, ...]) -> Iterator[str]:
-    """The user of applications, which has the same name on both sides."""
+def _application(answers: Answers, remote: tuple[str, ...] = ()) -> Iterator[str]:
+    """The user of applications, which has the same name on both sides; it reads prefixed remote topics too."""
     literal = all(re.fullmatch(r"(?:[A-Za-z0-9_-]|\\\.)+", group) for group in answers.groups)
     groups = tuple(group.replace("\\", "") for group in answers.groups) if literal else ("*",)
     yield f"    - name: {answers.name}-app # applications; make one user for each of them"
     yield "      aclSets:"
     yield "        - set: producer"
-    yield from _list(10, "topics", topics)
+    yield from _list(10, "topics", answers.topics)
     yield "        - set: consumer"
-    yield from _list(10, "topics", topics)
+    yield from _list(10, "topics", (*answers.topics, *remote))
     yield from _list(10, "groups", groups)
 
 

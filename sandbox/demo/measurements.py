@@ -23,9 +23,9 @@ _quiet.propagate = False
 
 
 def client_config(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the librdkafka properties of a stack's cluster as its first user, with the password: never log them."""
+    """Return the librdkafka properties of a stack's applications, with the password: never log them."""
     cluster, passwords = outputs["cluster"], outputs["userPasswords"]
-    user = next(iter(passwords))
+    user = next(name for name in passwords if outputs["users"][name]["application"])
     return {
         "bootstrap.servers": cluster["bootstrapServers"],
         "security.protocol": cluster["securityProtocol"],

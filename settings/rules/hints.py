@@ -12,6 +12,7 @@ from settings.names import SEPARATOR, has_bare_dot, literal, matches
 from settings.parsing import ParsedStack
 from settings.platform import Platform
 from settings.replication_topology import ReplicationTopology, TopicFlow, flows
+from settings.rules.fence import fence_hints
 from settings.rules.observation import monitoring_hints
 from settings.rules.siblings import reach_hints
 from settings.text import format_names
@@ -29,6 +30,7 @@ def hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStac
         yield from _bare_dots(flow, topology)
         yield from _idle_workers(flow)
         yield from _unmeasured_lag(flow, found)
+        yield from fence_hints(flow, found)
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
             yield from _rights(flow, found, there, topology)

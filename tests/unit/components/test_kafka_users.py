@@ -49,6 +49,7 @@ def test_a_generated_password_is_a_secret_from_birth_and_lies_in_one_secret() ->
         "username": "app",
         "certificateKey": "user.crt",
         "privateKeyKey": "user.key",
+        "application": True,
     }
 
 

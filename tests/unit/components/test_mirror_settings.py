@@ -34,7 +34,7 @@ NAMED = ("group_id", "config_storage_topic", "offset_storage_topic", "status_sto
 NOT_WRITTEN = (
     "annotations",
     "name", "namespace", "source", "target", "reverse", "version", "internal_topics", "accept_rereplication",
-    "ready_seconds", "counts_from", "active", "clients", "accept_switch", "failback",
+    "ready_seconds", "counts_from", "active", "standby", "clients", "accept_switch", "failback",
 )  # fmt: skip
 AT_WORKERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "resources": ({"resources": RESOURCES}, {"resources": RESOURCES}),

@@ -25,9 +25,10 @@ def stg() -> Run:
     return run("stg")
 
 
-def test_the_source_stack_makes_a_cluster_a_user_and_its_topics(dev: Run) -> None:
+def test_the_source_stack_makes_a_cluster_its_users_and_its_topics(dev: Run) -> None:
     custom = [kind for kind in dev.recorder.kinds() if not kind.startswith(("Namespaces", "rt-"))]
     assert [kind for kind in custom if kind.startswith(("v1:", "v1alpha1:", "randomPassword"))] == [
+        "randomPassword:RandomPassword",
         "randomPassword:RandomPassword",
         "v1:ConfigMap",
         "v1:Kafka",
@@ -36,8 +37,10 @@ def test_the_source_stack_makes_a_cluster_a_user_and_its_topics(dev: Run) -> Non
         "v1:KafkaTopic",
         "v1:KafkaTopic",
         "v1:KafkaUser",
+        "v1:KafkaUser",
         "v1:Namespace",
         "v1:OperatorGroup",
+        "v1:Secret",
         "v1:Secret",
         "v1alpha1:Subscription",
     ]
@@ -75,7 +78,7 @@ def test_a_secret_that_the_stack_makes_is_taken_back_and_nothing_else(
 
 
 def test_a_user_gets_its_password_by_reference_to_the_stacks_own_secret(dev: Run) -> None:
-    spec = dev.recorder.one("v1:KafkaUser")["spec"]
+    spec = dev.recorder.one("v1:KafkaUser", "rt-inv-dev-user")["spec"]
     reference = spec["authentication"]["password"]["valueFrom"]["secretKeyRef"]
     assert reference == {"name": "rt-inv-dev-user-credentials", "key": "password"}
     assert dev.recorder.one("v1:Secret", reference["name"])["stringData"][SECRET_VALUE] == {"password": PASSWORD}
@@ -88,7 +91,8 @@ def test_every_custom_resource_waits_for_its_operator_with_a_deadline(stg: Run) 
         for (_, name), inputs in stg.recorder.resources.items()
         if "pulumi.com/waitFor" in inputs.get("metadata", {}).get("annotations", {})
     }
-    assert sorted(waiting) == ["cluster-kafka", "mm2-mirror", "operator-subscription", "users-rt-inv-stg-user"]
+    users = {"users-rt-inv-app-stg-user", "users-rt-inv-stg-user"}
+    assert set(waiting) == {"cluster-kafka", "mm2-mirror", "operator-subscription"} | users
     assert json.loads(waiting["cluster-kafka"]["pulumi.com/waitFor"]) == list(READY)
     # Strimzi calls a mirror Ready whose task has failed.
     assert json.loads(waiting["mm2-mirror"]["pulumi.com/waitFor"]) == [*READY, NO_TASK_FAILED]
@@ -96,7 +100,28 @@ def test_every_custom_resource_waits_for_its_operator_with_a_deadline(stg: Run) 
         "cluster-kafka": "900",
         "mm2-mirror": "600",
         "operator-subscription": "600",
-        "users-rt-inv-stg-user": "300",
+        **dict.fromkeys(users, "300"),
+    }
+
+
+def test_applications_have_users_of_their_own_and_may_not_write_on_the_standby(dev: Run, stg: Run) -> None:
+    rights = {
+        name: [
+            (rule["type"], rule["operations"])
+            for rule in run.recorder.one("v1:KafkaUser", name)["spec"]["authorization"]["acls"]
+        ]
+        for run, name in ((dev, "rt-inv-app-dev-user"), (stg, "rt-inv-app-stg-user"), (dev, "rt-inv-dev-user"))
+    }
+    denial = ("deny", ["Write", "Delete", "Alter"])
+    assert rights["rt-inv-app-stg-user"] == [*rights["rt-inv-app-dev-user"], *[denial] * 3]
+    assert not [operations for _, operations in rights["rt-inv-dev-user"] if "Write" in operations]
+    assert stg.exports["verificationRequests"]["mm2"]["mirror"]["active"] == "source"
+    told = {name: user["application"] for run in (dev, stg) for name, user in run.exports["users"].items()}
+    assert told == {
+        "rt-inv-app-dev-user": True,
+        "rt-inv-dev-user": False,
+        "rt-inv-app-stg-user": True,
+        "rt-inv-stg-user": False,
     }
 
 
@@ -140,8 +165,11 @@ def test_both_stacks_export_what_their_users_rely_on(dev: Run, stg: Run) -> None
         "caSecret": {"name": "rt-inventory-dev-cluster-ca-cert", "key": "ca.crt"},
     }
     assert dev.exports["users"] == SOURCE_OUTPUTS["users"]
-    assert dev.exports["userCredentials"] == {"rt-inv-dev-user": {"password": PASSWORD}}
-    assert dev.exports["userPasswords"] == {"rt-inv-dev-user": PASSWORD}
+    assert dev.exports["userCredentials"] == {
+        "rt-inv-app-dev-user": {"password": PASSWORD},
+        "rt-inv-dev-user": {"password": PASSWORD},
+    }
+    assert dev.exports["userPasswords"] == {"rt-inv-app-dev-user": PASSWORD, "rt-inv-dev-user": PASSWORD}
     assert dev.exports["clusterCaCertificate"] == CERTIFICATE + "\n"
     assert dev.exports["topics"] == ["items", "items.inventory", "store.inventory"]
     assert stg.exports["mirrors"]["mm2"]["connectUrl"] == "http://127.0.0.1:8083"

@@ -18,9 +18,15 @@ STORAGE = ("mm2-configs", "mm2-offsets", "mm2-status")
 INTERNAL = (*STORAGE, "mm2-offset-syncs.es-src.internal", "es-src.checkpoints.internal")
 
 
-def rights(entry: dict[str, Any], **mirror: Any) -> list[Right]:
+ASKED = ("cluster", (), "literal", ("Describe",))
+"""By which the verification asks who may write."""
+
+
+def rights(entry: dict[str, Any], *, fenced: bool = False, **mirror: Any) -> list[Right]:
     """All rights of a user with one set, beside a mirror with these keys."""
     values = with_value(TARGET, "users/0/aclSets", [entry])
+    if fenced:
+        values = with_value(values, "fence", {"topics": ["items"]})
     for key, value in mirror.items():
         values = with_value(values, f"mirrors/0/{key}", value)
     stack = parse(values)
@@ -65,7 +71,7 @@ def test_the_separator_of_another_stacks_mirror_is_part_of_the_names_that_are_gr
     back = {"set": "failback", "failbackOf": "mm2", "failbackFrom": "es-tgt", "topics": ["items"], "groups": ["app"]}
     internal = ("mm2-offset-syncs_es-tgt_internal", "es-tgt_checkpoints_internal")
     internal += ("mm2-offset-syncs.es-tgt.internal", "es-tgt.checkpoints.internal")
-    assert ("topic", internal, "literal", OWN) in rights({**back, "separator": "_"})
+    assert ("topic", internal, "literal", OWN) in rights({**back, "separator": "_"}, fenced=True)
 
 
 def test_a_target_grants_the_names_of_the_mirrors_own_version() -> None:
@@ -90,11 +96,17 @@ def test_rights_are_read_where_they_are_copied() -> None:
     assert rights(entry)[1:] == [("cluster", (), "literal", ("Describe",))]
 
 
+def test_rights_are_read_at_a_source_that_is_fenced() -> None:
+    entry = {"set": "mirror-source", "topics": ["items"]}
+    assert rights(entry, fenced=True) == [*rights(entry), ASKED]
+
+
 def test_a_mirrors_target_gets_the_copies_and_the_mirrors_own_topics() -> None:
     assert rights({"set": "mirror-target", "mirror": "mm2"}) == [
         ("topic", ("items", "store.inventory"), "literal", COPY),
         ("topic", INTERNAL, "literal", OWN),
         ("group", ("mm2", "*"), "literal", ("Read", "Describe")),
+        ASKED,
     ]
 
 
@@ -111,7 +123,7 @@ def test_a_mirrors_target_may_use_the_groups_that_its_patterns_stand_for(
     patterns: list[str], granted: list[tuple[tuple[str, ...], str]]
 ) -> None:
     found = rights({"set": "mirror-target", "mirror": "mm2"}, groups=patterns)
-    assert found[2:] == [("group", names, match, ("Read", "Describe")) for names, match in granted]
+    assert found[2:] == [*(("group", names, match, ("Read", "Describe")) for names, match in granted), ASKED]
 
 
 def test_copies_with_the_aliass_prefix_are_granted_by_their_own_names() -> None:
@@ -133,17 +145,17 @@ def test_offset_syncs_at_the_source_are_no_topic_of_the_target() -> None:
 
 def test_a_mirror_without_checkpoints_sets_no_groups() -> None:
     found = rights({"set": "mirror-target", "mirror": "mm2"}, emitCheckpoints=False, syncGroupOffsets=False)
-    assert found[-1] == ("group", ("mm2",), "literal", ("Read", "Describe"))
+    assert found[2:] == [("group", ("mm2",), "literal", ("Read", "Describe")), ASKED]
 
 
 def test_only_the_named_groups_are_set() -> None:
     found = rights({"set": "mirror-target", "mirror": "mm2", "groups": ["app"]}, groupId="workers")
-    assert found[-1] == ("group", ("workers", "app"), "literal", ("Read", "Describe"))
+    assert found[2:] == [("group", ("workers", "app"), "literal", ("Read", "Describe")), ASKED]
 
 
 def test_exactly_once_needs_connects_transactions() -> None:
     found = rights({"set": "mirror-target", "mirror": "mm2"}, exactlyOnce=True)
-    assert found[3:] == [("transactionalId", ("connect-cluster-mm2", "mm2"), "prefix", ("Write", "Describe"))]
+    assert found[3:] == [("transactionalId", ("connect-cluster-mm2", "mm2"), "prefix", ("Write", "Describe")), ASKED]
 
 
 def test_copied_rights_are_set_on_the_cluster() -> None:
@@ -177,9 +189,10 @@ def test_a_way_back_writes_topics_keeps_its_own_and_sets_groups() -> None:
         ("topic", ("mm2-offset-syncs.es-tgt.internal", "es-tgt.checkpoints.internal"), "literal", OWN),
         ("group", ("mm2-failback", "app"), "literal", ("Read", "Describe")),
     ]
-    assert rights(entry) == found
+    assert rights(entry, fenced=True) == found
+    assert rights(entry) == [], "the source is active: nothing is written there"
     ids = ["mm2-failback", "connect-cluster-mm2-failback"]
-    assert rights({**entry, "transactionalIds": ids})[4:] == [
+    assert rights({**entry, "transactionalIds": ids}, fenced=True)[4:] == [
         ("transactionalId", tuple(ids), "prefix", ("Write", "Describe"))
     ]
 

@@ -1,0 +1,130 @@
+"""The fence: while a side is not active, applications may not write, delete or alter the mirrored topics there.
+
+Owns what is denied, and to whom. A target is fenced by what its mirrors bring: remote topics that keep their names
+while the source is active, remote topics with a prefix always, for what others write there never gets back to the
+source. A source is fenced by `fence`, which `python -m ops failover` writes. Kafka lets a denial win over all that is
+allowed (`StandardAuthorizer`), so that rights with wildcards and prefixes stay as they are. Kafka knows names and
+prefixes and no other pattern: what no rule stands for is in `Coverage.without_rule`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from settings import acl_sets
+from settings.cluster import Cluster
+from settings.mirror_parts import TOPICS_EXCLUDE
+from settings.mirrors import Mirror
+from settings.model import Model
+from settings.names import KafkaName, Label, copied
+from settings.users import Deny, Operation, User
+
+if TYPE_CHECKING:
+    from settings.stack import Stack
+
+OPERATIONS: tuple[Operation, ...] = ("Write", "Delete", "Alter")
+_EVERY_TOPIC = "*"
+_SETS_OF_MIRRORS = {"mirror-source", "mirror-target", "failback"}
+
+
+class Fence(Model):
+    """Topics of this stack that its applications may not write, delete or alter: the other side is active.
+
+    `python -m ops failover` writes it into the source's stack file, and `failback` removes it. While it is there, sets
+    `failback` grant what they are for. Users of mirrors are not fenced: those with a set of a mirror, those that this
+    stack's mirrors log in as, and `mirrorUsers`.
+    """
+
+    topics: tuple[KafkaName, ...] = ()
+    """Names of topics."""
+    prefixes: tuple[KafkaName, ...] = ()
+    """Beginnings of names. One of both must be given."""
+    mirror_users: tuple[Label, ...] = ()
+    """Users as whom other stacks' mirrors log in, where no set says so."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The remote topics of a mirror as rules name them. `without_rule` are patterns that no rule stands for."""
+
+    topics: tuple[str, ...]
+    prefixes: tuple[str, ...]
+    without_rule: tuple[str, ...]
+
+
+def application_users(settings: "Stack") -> tuple[User, ...]:
+    """Return the declared users that no mirror logs in as."""
+    of_mirrors = {mirror.target.user for mirror in settings.mirrors}
+    of_mirrors |= set(settings.fence.mirror_users if settings.fence else ())
+    return tuple(
+        user
+        for user in settings.users
+        if user.name not in of_mirrors and not _SETS_OF_MIRRORS & {entry.set for entry in user.acl_sets}
+    )
+
+
+def has_rules(cluster: Cluster) -> bool:
+    """Whether the stack makes users on this cluster, and the cluster asks for rights: else no rule can fence it."""
+    return cluster.external is None and cluster.authorization == "simple"
+
+
+def rules(user: User, settings: "Stack") -> tuple[Deny, ...]:
+    """Return what the fence denies a declared user: at most one rule for names and one for prefixes."""
+    if not has_rules(settings.cluster) or user not in application_users(settings):
+        return ()
+    declared = settings.fence or Fence()
+    covered = [coverage(each) for each in settings.mirrors if is_read_only(each)]
+    topics = dict.fromkeys([*declared.topics, *(name for each in covered for name in each.topics)])
+    prefixes = dict.fromkeys([*declared.prefixes, *(begin for each in covered for begin in each.prefixes)])
+    return (
+        *([Deny(type="topic", names=tuple(topics), operations=OPERATIONS)] if topics else []),
+        *([Deny(type="topic", names=tuple(prefixes), match="prefix", operations=OPERATIONS)] if prefixes else []),
+    )
+
+
+def is_read_only(mirror: Mirror) -> bool:
+    """Whether applications are denied a mirror's remote topics: kept names only while the source is active."""
+    return mirror.standby == "read-only" and (mirror.active == "source" or mirror.naming == "prefixed")
+
+
+def coverage(mirror: Mirror) -> Coverage:
+    """Return the remote topics of a mirror: names, prefixes, and the patterns that are neither.
+
+    A prefix within which `topicsExclude` leaves out topics is no rule either: the denial would reach these as well.
+    Kafka's default exclusions do not count, for no application writes such topics.
+    """
+    begin = f"{mirror.source.alias}{mirror.separator}" if mirror.naming == "prefixed" else ""
+    topics: list[str] = []
+    prefixes: list[str] = []
+    without_rule: list[str] = []
+    for pattern in mirror.topics:
+        try:
+            names, beginnings = acl_sets.literal_topics([pattern])
+        except ValueError:
+            without_rule.append(pattern)
+            continue
+        topics += [begin + name for name in names if copied(name, [pattern], mirror.topics_exclude)]
+        if any(_excludes_within(prefix, mirror.topics_exclude) for prefix in beginnings):
+            without_rule.append(pattern)
+        elif begin or "" not in beginnings:
+            prefixes += [begin + prefix for prefix in beginnings]
+        else:
+            topics.append(_EVERY_TOPIC)
+    unique = [tuple(dict.fromkeys(each)) for each in (topics, prefixes, without_rule)]
+    return Coverage(*unique)
+
+
+def _excludes_within(prefix: str, exclude: Iterable[str]) -> bool:
+    """Whether one of the expressions, Kafka's defaults aside, may match a name that begins with the prefix."""
+    for pattern in exclude:
+        if pattern in TOPICS_EXCLUDE:
+            continue
+        try:
+            names, prefixes = acl_sets.literal_topics([pattern])
+        except ValueError:
+            return True
+        if any(name.startswith(prefix) for name in names):
+            return True
+        if any(each.startswith(prefix) or prefix.startswith(each) for each in prefixes):
+            return True
+    return False
