@@ -21,5 +21,6 @@ CheckName = Literal[
     "groups_no_loss",
     "groups_reread_bounded",
     "checkpoints_consistent",
+    "standby_read_only",
 ]
 CHECK_NAMES: tuple[CheckName, ...] = get_args(CheckName)

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from contract.request_document import parse
+from ops.connection import from_outputs
 from spark import job
 from spark.comparison import spark_session
 from spark.comparison.comparer import ABOVE, ABOVE_RECORDS
@@ -58,7 +59,7 @@ def test_a_clean_pair_yields_no_finding_in_many_runs_in_a_row(
     secrets = pair.stg["verificationEnvironment"]["mm2"]
     environment = os.environ | secrets | sandbox.tools.spark_environment
     request = parse(pair.stg["verificationRequests"]["mm2"], environment)
-    with spark_session.session(environment) as spark, producing(dict(request.source.client_config), "items"):
+    with spark_session.session(environment) as spark, producing(from_outputs("dev", pair.dev).client_config(), "items"):
 
         @contextmanager
         def shared(*_: object, **__: object) -> Iterator[SparkSession]:

@@ -18,6 +18,7 @@ from tests.support.waiting import wait_until
 from ...support import records
 from ...support.running_sandbox import Pair, Sandbox
 from ...support.verification_runs import JobBench
+from ...support.written_topics import TESTER, add_tester
 
 TOPIC = "items"
 CHECKPOINTS = "es-src.checkpoints.internal"
@@ -27,7 +28,7 @@ LATER = 40
 
 
 class Bench(JobBench):
-    """The pair's own request and its two users."""
+    """The pair's own request; at the source as a user that may also write, commit and send a canary."""
 
     def ends(self, side: str) -> list[int]:
         """End of each partition of the topic."""
@@ -81,10 +82,16 @@ class Bench(JobBench):
 
 
 @pytest.fixture(scope="module")
-def bench(pair: Pair, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def bench(pair: Pair, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    request, cluster = copy.deepcopy(pair.stg["verificationRequests"]["mm2"]), pair.dev["cluster"]
     environment = dict(pair.stg["verificationEnvironment"]["mm2"])
     environment |= sandbox.tools.spark_environment
-    return Bench(pair.stg["verificationRequests"]["mm2"], environment, tmp_path_factory.mktemp("groups"))
+    config, namespace = request["source"]["client_config"], cluster["namespace"]
+    config["sasl.username"] = TESTER
+    password = add_tester(sandbox, namespace, cluster["name"], prefixes=(TOPIC,))
+    environment[config["sasl.password"]["env"]] = password
+    yield Bench(request, environment, tmp_path_factory.mktemp("groups"))
+    sandbox.kubectl("delete", f"kafkauser/{TESTER}", f"secret/{TESTER}-credentials", "-n", namespace)
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,10 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -25,6 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ResourceType,
 )
 
+from ops.connection import from_outputs
 from tests.support.waiting import wait_until
 
 from ...support.running_sandbox import Pair, Sandbox
@@ -184,11 +187,16 @@ def test_an_internal_topic_that_is_not_compacted_or_missing_is_named(bench: Benc
     assert found["observed"] == f"{other} on the source partition 0 has 1 replicas of 2"
 
 
-def acl(topic: str, operation: AclOperation, principal: str = "User:verify-app") -> AclBinding:
+def acl(
+    topic: str,
+    operation: AclOperation,
+    principal: str = "User:verify-app",
+    pattern: ResourcePatternType = ResourcePatternType.LITERAL,
+) -> AclBinding:
     return AclBinding(
         ResourceType.TOPIC,
         topic,
-        ResourcePatternType.LITERAL,
+        pattern,
         principal,
         "*",
         operation,
@@ -200,6 +208,14 @@ def grant(bench: Bench, side: str, *acls: AclBinding) -> None:
     client = AdminClient(bench.client(side))
     for future in client.create_acls(list(acls)).values():
         future.result(30)
+
+
+def take_back(bench: Bench, side: str, binding: AclBinding) -> None:
+    place = (binding.restype, binding.name, binding.resource_pattern_type, binding.principal, binding.host)
+    wanted = AclBindingFilter(*place, binding.operation, binding.permission_type)
+    client = AdminClient(bench.client(side))  # must outlive the answer
+    for future in client.delete_acls([wanted]).values():
+        assert future.result(30)
 
 
 def test_an_acl_that_is_missing_on_the_target_is_named_by_the_rules_of_mirror_maker(bench: Bench) -> None:
@@ -228,9 +244,42 @@ def test_the_pair_itself_holds(pair: Pair, bench: Bench, sandbox: Sandbox) -> No
     own.environment.update(sandbox.tools.spark_environment)
     _, report = own.verify(list(request["mirror"]["topics"]), request["mirror"], KUBECONFIG=str(sandbox.kubeconfig))
     found = {one["name"]: (one["ok"], one["observed"]) for one in report["checks"]}
-    names = ("replication_factor", "topic_config", "internal_topics", "connectors_running")
-    assert [found[name][0] for name in names] == [True] * 4, found
+    names = ("replication_factor", "topic_config", "internal_topics", "connectors_running", "standby_read_only")
+    assert [found[name][0] for name in names] == [True] * 5, found
     assert found["connectors_running"] == (True, "2 connectors run")
+
+
+def test_whoever_may_write_on_the_standby_is_named_until_it_may_not(bench: Bench, pair: Pair) -> None:
+    request = copy.deepcopy(pair.stg["verificationRequests"]["mm2"])
+    own = replace(bench, request=request, environment=dict(pair.stg["verificationEnvironment"]["mm2"]))
+    refused: list[KafkaError] = []
+    producer = Producer(from_outputs("stg", pair.stg).client_config())
+    producer.produce("items", b"nobody reads this", on_delivery=lambda error, _: refused.append(error))
+    producer.flush(30)
+    assert [error.code() for error in refused] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+    asked = {"active": "source"}
+    found = judged(own, "standby_read_only", ["items", "items.inventory"], asked)
+    assert found["ok"] is True, found
+    assert found["observed"].startswith("nobody may write 2 topics of target es-tgt")
+
+    stray = acl("items.", AclOperation.WRITE, "User:by-hand", ResourcePatternType.PREFIXED)
+    grant(bench, "target", stray)
+    try:
+        found = judged(own, "standby_read_only", ["items", "items.inventory"], asked)
+        assert found["ok"] is False
+        assert [row["principal"] for row in found["evidence"]] == ["User:by-hand"]
+    finally:
+        take_back(bench, "target", stray)
+    assert judged(own, "standby_read_only", ["items", "items.inventory"], asked)["ok"] is True
+
+
+def test_acls_of_a_standby_that_are_not_shown_make_it_unknown(bench: Bench, pair: Pair) -> None:
+    request = copy.deepcopy(pair.stg["verificationRequests"]["mm2"])
+    own = replace(bench, request=request, environment=dict(pair.stg["verificationEnvironment"]["mm2"]))
+    # An active target: the source is asked, whose user may read ACLs only while it is fenced.
+    found = judged(own, "standby_read_only", ["items"], {"active": "target"})
+    assert found["ok"] is None
+    assert "Describe on cluster" in found["observed"]
 
 
 @pytest.fixture

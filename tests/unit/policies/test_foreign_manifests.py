@@ -21,7 +21,7 @@ EXPECTED: dict[str, dict[str, dict[str, int]]] = {
     "event-streams-production": {
         "EventStreams harbour-prod": {"resources-set": 1},
         "KafkaTopic tides": {"topic-replication": 1},
-        "KafkaUser harbour-admin": {"wildcard-acls": 2},
+        "KafkaUser harbour-admin": {"wildcard-acls": 2, "standby-read-only": 1},
         "KafkaConnect harbour-connect": {"resources-set": 1},
         "KafkaMirrorMaker2 standby": {"mirror-intervals": 1},
     },
@@ -38,6 +38,7 @@ EXPECTED: dict[str, dict[str, dict[str, int]]] = {
         "KafkaNodePool quorum": {"resources-set": 1},
         "KafkaNodePool data": {"resources-set": 1},
         "KafkaTopic scans": {"topic-replication": 1, "topic-retention": 1},
+        "KafkaUser courier": {"standby-read-only": 1},
         "KafkaConnect parcels-connect": {"resources-set": 1},
         "KafkaMirrorMaker2 parcels-mirror": {"mirror-tls": 1, "resources-set": 1},
     },

@@ -1,0 +1,70 @@
+"""Check that nobody but the mirror may write the mirrored topics on the side that is not active."""
+
+from collections.abc import Iterable, Mapping
+
+from contract.verification_request import ClusterConfig, Mirror
+from kafka.connectivity import subject
+from kafka.topic_writers import BrokerRights, is_operators, writers
+from spark.checks.registry import DOCTOR, NOTHING, Check, Remedy, check, named
+from spark.run_context import RunContext
+
+
+def standby_read_only(side: ClusterConfig, rights: BrokerRights | None, topics: Iterable[str]) -> Check:
+    """No principal may write, as the cluster answers; brokers, the operator and the mirror's own user are left out.
+
+    Args:
+        side: The side that is not active, as the mirror's user reaches it.
+        rights: What the cluster says of rights; None if it was not asked.
+        topics: The mirrored topics by their names there.
+    """
+    names = sorted(topics)
+    known = rights or BrokerRights(rules=None, unknown=("it was not asked",))
+    own = principal(side)
+    found = writers(known, names).without(lambda each: each == own or is_operators(each))
+    may_write = [f"{each} ({why})" for each, why in sorted(found.principals.items())]
+    judged = known.rules is not None and bool(names)
+    if may_write:
+        observed = f"on {side.role} {side.alias} may write: {named(may_write)}"
+    elif judged:
+        observed = "; ".join([f"nobody may write {len(names)} topics of {side.role} {side.alias}", *known.unknown])
+    else:
+        observed = "; ".join(known.unknown if known.rules is None else (NOTHING,))
+    return Check(
+        name="standby_read_only",
+        ok=False if may_write else True if judged else None,
+        expected="nobody but the mirror may write the mirrored topics on the side that is not active",
+        observed=observed,
+        evidence=[{"principal": each, "by": why} for each, why in sorted(found.principals.items())],
+    )
+
+
+def principal(side: ClusterConfig) -> str:
+    """Return the principal of the mirror's user on a side: its login, else the subject of its certificate."""
+    login = side.client_config.get("sasl.username")
+    return f"User:{login or subject(side.client_config) or 'ANONYMOUS'}"
+
+
+def _left_out(mirror: Mirror) -> str | None:
+    return None if mirror.active is not None else "the request does not say which side is active"
+
+
+@check(
+    "standby_read_only",
+    after="connectors_running",
+    needs_records=False,
+    left_out=_left_out,
+    remedy=Remedy(
+        text="Take the right to write from whom it names: a user of the stack gets it back with `ops failover`, a rule "
+        "made by hand is removed, a super user is taken from superUsers. If it is unknown, grant the mirror's user "
+        "Describe on the cluster.",
+        commands=(DOCTOR,),
+        page="docs/mirrors.md#the-fence",
+    ),
+)
+def _standby_read_only(context: RunContext) -> Check:
+    request = context.request
+    there: Mapping[str, str] = {name: request.mirror.target_topic(name) for name in context.source_topics}
+    if request.mirror.active == "target":
+        return standby_read_only(request.source, context.metadata.standby_rights, there)
+    topics = [name for name in there.values() if name in context.target_topics]
+    return standby_read_only(request.target, context.metadata.standby_rights, topics)
