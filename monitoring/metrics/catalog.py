@@ -139,6 +139,7 @@ OPS = together(
     _metrics(
         "rt_inventory_",
         {
+            "mirror_fenced": ("", "1 if no application may write the mirrored topics at the source, 0 if one may.", ()),
             "mirror_problems": ("problems", "Problems of the mirror that `ops status` counts.", ()),
             "groups": ("groups", "Groups of the source that the mirror carries.", ()),
             "group_unread_records": ("records", "Records at the source that a group has not read.", ("group",)),

@@ -11,6 +11,7 @@ from typing import Any
 
 from contract.verification_request import Mirror
 from kafka.errors import Refusals
+from ops import verify
 from ops.doctor import cluster_probes, connect_probes
 from ops.doctor.duplicate_records import DuplicateScan, find_duplicate_records
 from ops.doctor.observations import ClusterObservation, Connector, KubernetesObservations, Observations, PulumiState
@@ -21,7 +22,14 @@ from ops.inspection.snapshot import MirrorSnapshot
 from ops.recovery.mirror_context import MirrorContext
 
 CERTIFICATE_DAYS = 14
-SNAPSHOT_PARTS = (snapshot.SOURCE, snapshot.TARGET, snapshot.RESOURCE, snapshot.CONNECTORS)
+SNAPSHOT_PARTS = (
+    snapshot.SOURCE,
+    snapshot.TARGET,
+    snapshot.RESOURCE,
+    snapshot.CONNECTORS,
+    snapshot.RECOVERY,
+    snapshot.FENCE,
+)
 ASSIGNED = "target: tasks of the workers' group"
 STATE = "Pulumi's state"
 _NOTED = {ASSIGNED, STATE}
@@ -78,6 +86,8 @@ def collect(
         others=kubernetes.others,
         duplicates=copies.duplicates if copies is not None else (),
         pulumi_state=found.get(STATE),
+        source_stack=pair.source_stack and verify.label_of(pair.source_stack),
+        fence_issue=seen.fence_issue,
         unseen=_unseen(seen),
         notes=(
             *(note for note in kubernetes.notes if not (files and "logs" in note)),

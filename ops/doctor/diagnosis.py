@@ -59,6 +59,9 @@ def cluster_symptoms(seen: Observations) -> Iterator[Finding]:
         yield from _rights(seen, side)
         yield from _certificates(seen, side)
     yield from _groups(seen)
+    if seen.fence_issue is not None:
+        name, what = seen.fence_issue
+        yield finding(name, _cluster(seen.source), what, stack=seen.stack, source_stack=seen.source_stack)
 
 
 def _reachability(seen: Observations, side: ClusterObservation) -> Iterator[Finding]:

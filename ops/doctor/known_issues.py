@@ -182,6 +182,19 @@ _ALL = (
         severity="warning",
     ),
     KnownIssue(
+        name="fence-left-behind",
+        sign="Applications may not write at the source although it is active, and no failover or failback is under way",
+        remedy="Take rt-inventory:fence out of the stack file of {source_stack}, then pulumi up --refresh -s "
+        "{source_stack}: it gives the applications their rights back.",
+    ),
+    KnownIssue(
+        name="source-still-takes-writes",
+        sign="The target is active, and an application user may write the mirrored topics at the source",
+        remedy="python -m ops status --stack {stack} --watch fences it by what the failover has noted; or pulumi up "
+        "--refresh -s {source_stack} with the stack file that the failover has written. What was written there "
+        "meanwhile is brought over by the failback.",
+    ),
+    KnownIssue(
         name="re-replicated-topic",
         sign="The first records of a partition are twice on the target: the mirror lost its position and began again",
         remedy="Find out why (a changed group id, alias or offsets topic, deleted offsets, a topic created again at "

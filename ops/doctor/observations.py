@@ -162,6 +162,8 @@ class Observations:
     others: tuple[OtherMirror, ...] = ()
     duplicates: tuple[DuplicateRecord, ...] = ()
     pulumi_state: PulumiState | None = None
+    source_stack: str | None = None
+    fence_issue: tuple[str, str] | None = None
     unseen: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

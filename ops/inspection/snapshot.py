@@ -23,7 +23,8 @@ from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_
 from ops.inspection.latest_verification import latest_proof
 from ops.inspection.probes import MirrorReadings, ProbeResults, run_probes
 from ops.pulumi.stack import stack_outputs, typed_outputs
-from ops.recovery import break_glass
+from ops.recovery import break_glass, fence_status
+from ops.recovery.fence_status import FenceStatus
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
 from ops.recovery.operation import Progress, of_journal
@@ -42,6 +43,7 @@ RESOURCE, SOURCE_RESOURCE, TARGET_RESOURCE = (
 CONNECTORS, ACTIVE_SIDE = "connectors", "active side"
 RECOVERY = "recovery"
 """Also the key of `unknown` for the reason why the journal could not be read."""
+FENCE = "fence of the source"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +63,8 @@ class MirrorSnapshot:
 
     `connect_problem` is the reason why Connect does not report the connectors; the resource's status may. `recovery` is
     a failover or failback that has not finished, None if there is none. `active_now` is the active side by
-    what is there, which Pulumi's outputs do not have after a break-glass failover. `more` are the results of the probes
-    that the command has added.
+    what is there, which Pulumi's outputs do not have after a break-glass failover. `fence` is None if the source cannot
+    be fenced, or its users cannot be read. `more` are the results of the probes that the command has added.
     """
 
     pair: MirrorContext
@@ -75,6 +77,7 @@ class MirrorSnapshot:
     connect_problem: str | None = None
     recovery: Progress | None = None
     active_now: str | None = None
+    fence: FenceStatus | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
     at: float = field(default_factory=time.time)
     more: ProbeResults = field(default_factory=lambda: ProbeResults(found={}, problems={}))
@@ -88,6 +91,14 @@ class MirrorSnapshot:
     def target_alive(self) -> bool:
         """Whether the target answers its user."""
         return self.target.problem is None
+
+    @property
+    def fence_issue(self) -> tuple[str, str] | None:
+        """What is wrong with the fence of the source: the doctor's name for it, and the evidence."""
+        if self.fence is None:
+            return None
+        recovers = self.recovery is not None and self.recovery.problem is not None
+        return self.fence.issue(self.active_now or self.pair.active, recovers=recovers)
 
     @property
     def faults(self) -> list[str]:
@@ -105,6 +116,8 @@ class MirrorSnapshot:
                 f"Pulumi's state is behind: {self.pair.active} is active by its outputs, {self.active_now} by what is "
                 f"there. Run `{break_glass.reconcile_command(self.pair.stack)}`"
             )
+        if self.fence_issue is not None:
+            found.append(f"{self.fence_issue[1]}: `python -m ops doctor --stack {self.pair.stack}` has the remedy")
         return list(dict.fromkeys(found))
 
 
@@ -143,6 +156,7 @@ def collect(
         CONNECTORS: partial(_connectors, readings),
         RECOVERY: partial(_recovery, pair, environment),
         ACTIVE_SIDE: partial(break_glass.active_side, pair, environment),
+        FENCE: partial(fence_status.observe, pair, environment),
     }
     own = {name: probe for name, probe in all_of_them.items() if parts is None or name in parts}
     added = more(readings)
@@ -155,7 +169,7 @@ def collect(
     connectors, connect_problem = found.get(CONNECTORS, (None, None))
     mirror = found.get(RESOURCE)
     # The source answers by itself, and its resource may be in another Kubernetes cluster.
-    reported_elsewhere = (SOURCE, TARGET, LAG_AND_GROUPS, SOURCE_RESOURCE, ACTIVE_SIDE)
+    reported_elsewhere = (SOURCE, TARGET, LAG_AND_GROUPS, SOURCE_RESOURCE, ACTIVE_SIDE, FENCE)
     unknown = {name: text for name, text in problems.items() if name not in reported_elsewhere}
     return MirrorSnapshot(
         pair=replace(pair, proof=latest_proof(pair)),
@@ -168,6 +182,7 @@ def collect(
         connect_problem=connect_problem,
         recovery=recovery,
         active_now=found.get(ACTIVE_SIDE),
+        fence=found.get(FENCE),
         unknown={**unmeasured, **({} if why is None else {RECOVERY: why}), **unknown},
         more=ProbeResults(
             found={name: one for name, one in found.items() if name in added},

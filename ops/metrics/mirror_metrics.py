@@ -101,6 +101,8 @@ HELP = {
     "running.",
     "mirror_state": "1 for the state in which the mirror is declared, 0 for the others.",
     "mirror_active": "1 for the side that applications use by what is declared, 0 for the other.",
+    "mirror_fenced": "1 if no application user may write the mirrored topics at the source, 0 if one may; only if its "
+    "users can be read.",
     "mirror_problems": "Things that ops status calls a problem of the mirror.",
     "mirror_lag_records": "Records from the first that is not mirrored to the end of the source.",
     "mirror_lag_seconds": "Age of the oldest record that is not mirrored by its own timestamp, 0 without one.",
@@ -139,6 +141,8 @@ def families(seen: MirrorSnapshot, certificates: Iterable[tuple[str, datetime]])
         add("mirror_active", side == seen.pair.active, side=side)
     add("cluster_reachable", seen.source_alive, side="source")
     add("cluster_reachable", seen.target_alive, side="target")
+    if seen.fence is not None:
+        add("mirror_fenced", seen.fence.in_force)
     add("mirror_problems", len(status.problems(seen)))
     if seen.lag is not None:
         add("mirror_lag_records", seen.lag.records)

@@ -6,7 +6,6 @@ which writes what `pulumi up` would write for a mirror's `state` and `active`. D
 """
 
 import base64
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +25,6 @@ from contract.stack_outputs import (
     secret_name,
 )
 from contract.verification_request import Resource
-from kafka.connector_status import resource_status
 from ops import verify
 from ops.connection import PROJECT
 from ops.errors import OpsError
@@ -34,12 +32,12 @@ from ops.pulumi import stack_file
 from ops.recovery import field_manager, mirror_context
 from ops.recovery.kubernetes_access import kubernetes
 from ops.recovery.mirror_context import MirrorContext
+from ops.recovery.operator_wait import wait_until_ready
 from settings import SettingsError
 from settings.client_properties import ACTIVE_LABEL, secret_values
 from settings.files import contexts
 from settings.files import load as load_settings
 
-READY_WITHIN_S, POLL_S, REPORTED_EVERY_S = 600.0, 1.0, 10.0
 UNSEEN = "--break-glass: without Pulumi no preview can be made; nothing but the failover's own changes is carried out"
 BreakGlass = Annotated[
     bool, typer.Option("--break-glass", help="Pulumi's state is lost: use the copy beside the mirror, see the runbook.")
@@ -235,28 +233,10 @@ class DirectChanges:
         log(f"  {of.kind} {of.namespace}/{of.name}: {of.depends_on} {value}, without Pulumi")
         self.require_permission()
         field_manager.apply_spec(api, of.api_version, of.kind, of.namespace, of.name, of.specs[value])
-        self._wait(of, log)
-
-    def _wait(self, of: ChangingObject, log: Log) -> None:
-        """Wait until the operator has done it; raises OpsError."""
         resource = Resource(
             api_version=of.api_version, kind=of.kind, namespace=of.namespace, name=of.name, context=self.secret.context
         )
-        deadline, reported_at = time.monotonic() + READY_WITHIN_S, time.monotonic()
-        while True:
-            status = resource_status(resource, (), self.environment)
-            if status.silent is None and status.current and status.ready:
-                return
-            why = status.silent or status.reason or "its operator has not seen the change"
-            if time.monotonic() > deadline:
-                raise OpsError(
-                    f"{of.kind} {of.namespace}/{of.name}: must be Ready within {READY_WITHIN_S:.0f} s (got {why}). "
-                    "Remove the cause, then run this again."
-                )
-            if time.monotonic() - reported_at >= REPORTED_EVERY_S:
-                reported_at = time.monotonic()
-                log(f"  waiting for {of.kind} {of.name}: {why}")
-            time.sleep(POLL_S)
+        wait_until_ready(resource, self.environment, log)
 
     def _write_clients(self, api: client.ApiClient, of: ClientsAtTarget, copy: field_manager.Object, log: Log) -> None:
         """Write the Secret that applications read, with the target's properties."""

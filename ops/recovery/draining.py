@@ -23,11 +23,16 @@ _NAMED_MAX = 5
 
 
 def drain(
-    source: Cluster, target: Cluster, request: Request, within_s: float, say: Callable[[str], None]
+    source: Cluster,
+    target: Cluster,
+    request: Request,
+    within_s: float,
+    say: Callable[[str], None],
+    who_may_write: str = "",
 ) -> dict[str, Any]:
     """Return the source's ends once nothing was added for `QUIET_S`, no transaction is open and nothing left to copy.
 
-    Raises OpsError at the deadline, with what is still being written or copied.
+    Raises OpsError at the deadline, with what is still being written or copied, and who is known to have the right to.
     """
     reader, why = mirror_position.open_reader(target, request, say)
     if reader is None:
@@ -52,7 +57,7 @@ def drain(
             if measure is not None and measure.records == 0 and not grown and not open_ and quiet_s >= QUIET_S:
                 return {"ends": format_places(now), "records": sum(now.values())}
             if time.monotonic() >= deadline:
-                raise _late(source, request, _Unrest(grown, open_, quiet_s), measure, within_s)
+                raise _late(source, request, _Unrest(grown, open_, quiet_s, who_may_write), measure, within_s)
             if time.monotonic() - logged >= LOG_EVERY_S:
                 logged = time.monotonic()
                 say(f"  {_state(measure.records if measure is not None else None, quiet_s)}")
@@ -161,11 +166,12 @@ def _state(left: int | None, quiet_s: float) -> str:
 
 @dataclass(frozen=True)
 class _Unrest:
-    """What keeps a side from being at rest: partitions that grew, and those with open transactions."""
+    """What keeps a side from being at rest: partitions that grew, those with open transactions, and who may write."""
 
     grown: Mapping[TopicPartition, int]
     open_: list[TopicPartition]
     quiet_s: float
+    who_may_write: str = ""
 
 
 def _places(side: Cluster, request: Request) -> list[TopicPartition]:
@@ -177,10 +183,11 @@ def _places(side: Cluster, request: Request) -> list[TopicPartition]:
 def _late(source: Cluster, request: Request, unrest: _Unrest, measure: Measure | None, within_s: float) -> OpsError:
     alias, mirror = source.side.alias, request.mirror.name
     if unrest.grown or unrest.quiet_s < QUIET_S:
+        who = f"These may write: {unrest.who_may_write}. " if unrest.who_may_write else ""
         return OpsError(
             f"cluster {alias}: applications must stop writing (still written within {within_s:.0f} s: "
-            f"{named(unrest.grown) or 'some topic'}). Stop the producers and run the command again; who is active has "
-            "not changed."
+            f"{named(unrest.grown) or 'some topic'}). {who}Stop the producers and run the command again; who is active "
+            "has not changed."
         )
     if unrest.open_:
         return OpsError(

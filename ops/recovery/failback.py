@@ -7,7 +7,6 @@ says that both sides were equal. Each step is safe to run again. Does not own th
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
@@ -24,6 +23,9 @@ from ops.recovery import (
     stranded_records,
     translation,
 )
+from ops.recovery.fence import SourceFence
+from ops.recovery.fencing import STEP as FENCE
+from ops.recovery.fencing import Fencing
 from ops.recovery.journal import Journal, now
 from ops.recovery.mirror_context import MirrorContext, connected
 from ops.recovery.operation import Facts, Say, Step
@@ -44,15 +46,27 @@ class Options:
 
 
 class Failback:
-    """One failback of one mirror. `boundary` is where the target's copies ended when it became active."""
+    """One failback of one mirror. `boundary` is where the target's copies ended when it became active.
 
-    def __init__(self, known: MirrorContext, options: Options, pulumi: PulumiStack, journal: Journal, say: Say) -> None:
+    Without `fence` nobody's rights at the source change.
+    """
+
+    def __init__(
+        self,
+        known: MirrorContext,
+        options: Options,
+        pulumi: PulumiStack,
+        journal: Journal,
+        say: Say,
+        fence: SourceFence | None = None,
+    ) -> None:
         self.pair = known
         self.options = options
         self.pulumi = pulumi
         self.journal = journal
         self.say = say
         self.mirror = known.request.mirror
+        self.fencing = Fencing(pair=known, at_source=fence, journal=journal, say=say) if fence is not None else None
         self.name = f"{known.mirror}{mirror_context.FAILBACK_SUFFIX}"
         self._prover: translation.Prover | None = None
 
@@ -69,7 +83,9 @@ class Failback:
     def steps(self) -> list[Step]:
         """Return the steps in their order."""
         source, target = self.pair.name_of("source"), self.pair.name_of("target")
+        fence = f"keep applications from writing at {source}, and let the mirror {self.name} write there"
         return [
+            *([Step(FENCE, fence, self.fence)] if self.fencing is not None else []),
             Step("survey", f"find records that only {source} has", self.survey),
             Step("realign", f"let {self.pair.mirror} go on behind all that it had copied", self.realign),
             Step("settle", f"bring them to {target} first, and make room for the whole order there is", self.settle),
@@ -86,6 +102,10 @@ class Failback:
             Step("switch", f"record {source} as active, and start {self.pair.mirror} again", self.switch),
             Step("confirm", "read back who is active and where the groups stand", self.confirm),
         ]
+
+    def fence(self) -> Facts:
+        """Put up the fence that the failover has declared, if it is not up; it also grants what a failback needs."""
+        return self.fencing.put_up(connected(self.pair.source())) if self.fencing is not None else {}
 
     def survey(self) -> Facts:
         """Find the partitions of the source with records that the mirror had not copied at the failover."""
@@ -270,9 +290,13 @@ class Failback:
             self.journal.done(SWITCHING, {})
         elif left := self._stranded()["stranded"]:  # applications may be at the source: there is no way back
             self.say(f"  on the target only by now: {stranded_records.named(left)}")
+        if self.fencing is not None:
+            self.fencing.open_for_applications()
         values = {"active": "source", "state": "running", "failback": None}
         self.pulumi.set_mirror(self.pair.mirror, values)
         self.pulumi.up(self.pair.mirror, self.say)
+        if self.fencing is not None:  # the way back is gone: nothing needs its rights any more
+            self.fencing.take_down()
         return {"switchedAt": now()}
 
     def confirm(self) -> Facts:
@@ -371,30 +395,3 @@ class Failback:
 
     def _places(self, step: str, what: str) -> dict[TopicPartition, int]:
         return draining.read_places(self.journal.steps[step][what])
-
-
-def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
-    """Return what a finished failback has come to, as `--json` prints it.
-
-    `stranded` are the records, by partition, that the target got after it was drained and that the mirror did not copy
-    there; None: a side could not be asked. `recordsLost` is their sum.
-    """
-    steps = journal.steps
-    left = steps["confirm"].get("stranded")
-    return {
-        "stack": known.stack,
-        "mirror": known.mirror,
-        "active": steps["confirm"]["active"],
-        "clientsSecret": steps["confirm"]["clientsSecret"],
-        "recordsLost": None if left is None else sum(left.values()),
-        "stranded": left,
-        "recordsBroughtOver": steps["settle"]["records"],
-        "groups": {
-            group: {key: found[key] for key in ("repeated", "skipped")}
-            for group, found in steps["offsets"]["groups"].items()
-        },
-        "verification": {key: steps["prove"][key] for key in ("verdict", "failed", "recordsCompared", "report")},
-        "startedAt": (journal.entry or {})["startedAt"],
-        "switchedAt": steps["switch"]["switchedAt"],
-        "seconds": {name: found["seconds"] for name, found in steps.items() if "seconds" in found},
-    }

@@ -16,9 +16,7 @@ from contract.fields import VerificationError
 from ops.connection import PROJECT
 from ops.console import (
     EXIT_FAILED,
-    AdaptiveTable,
     AsJson,
-    Column,
     Debug,
     ProjectFolder,
     guard,
@@ -32,14 +30,16 @@ from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import emptying, failback, mirror_context, stranded_records, undeployed_changes
+from ops.recovery import emptying, failback, failback_result, fence, mirror_context, undeployed_changes
 from ops.recovery.failover_command import DRAIN_S
+from ops.recovery.fencing import STEP
 from ops.recovery.journal import Journal
 from ops.recovery.operation import (
     DRY_RUN_ENDED,
     DryRun,
     ReportDir,
     Step,
+    WithoutFence,
     Yes,
     carry_out,
     default_report_dir,
@@ -52,7 +52,6 @@ from ops.recovery.operation import (
 from ops.status import document as status
 from ops.status import table as status_table
 from settings import SettingsError
-from settings.text import format_count
 
 CATCH_UP_S = 3600.0
 
@@ -69,6 +68,7 @@ def command(
     drain_s: Annotated[
         float, typer.Option("--drain", min=1, metavar="SECONDS", help="How long producers may take to stop.")
     ] = DRAIN_S,
+    without_fence: WithoutFence = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     report_dir: ReportDir = None,
@@ -102,7 +102,10 @@ def command(
             pulumi = PulumiStack(
                 folder=folder, name=known.stack, environment=os.environ, require_permission=journal.require_held
             )
-            work = failback.Failback(known, options, pulumi, journal, say)
+            at_source, unfenced = fence.chosen(
+                known, folder, os.environ, say, journal.require_held, without=without_fence
+            )
+            work = failback.Failback(known, options, pulumi, journal, say, at_source)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
             with reading("both clusters and the mirror"):
@@ -110,6 +113,8 @@ def command(
             require_possible(seen, journal)
             if not journal.may_have_changed:
                 pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
+            if at_source is not None and STEP not in journal.steps:
+                at_source.require_reachable()
             with reading("what `pulumi up` would change, by a preview with the policy pack"):
                 of_preview = undeployed_changes.require_none(
                     pulumi, known.mirror, resumes=journal.may_have_changed, fails_back=True
@@ -117,7 +122,7 @@ def command(
             with reading("what only the source has"):
                 emptied = work.to_be_emptied()
             plan = FailbackPlan(
-                seen=seen, steps=tuple(steps), journal=journal, emptied=emptied, of_preview=tuple(of_preview)
+                seen=seen, steps=tuple(steps), journal=journal, emptied=emptied, of_preview=(*of_preview, *unfenced)
             )
             if dry_run:
                 show(as_json, plan.document(), plan.table)
@@ -127,10 +132,11 @@ def command(
             require_yes(yes, f"Make {known.name_of('source')} active again?", as_json)
             if not journal.may_have_changed:
                 work.require_support()
-            journal.begin("failback", {"to": to}, steps=[step.name for step in steps])
+            kept = {"to": to, **({"withoutFence": True} if without_fence else {})}
+            journal.begin("failback", kept, steps=[step.name for step in steps])
             carry_out(steps, journal, say)
-        done = failback.result(known, journal)
-        show(as_json, done, lambda: summary(done))
+        done = failback_result.result(known, journal)
+        show(as_json, done, lambda: failback_result.summary(done))
         if done["recordsLost"] != 0:
             raise typer.Exit(EXIT_FAILED)
 
@@ -144,7 +150,7 @@ def register(app: typer.Typer) -> None:
 class FailbackPlan:
     """A failback that may begin: what was seen, its steps, and the offsets in each partition that it will empty.
 
-    `of_preview` are warnings of the preview.
+    `of_preview` are warnings of the preview, and of a source that is not fenced.
     """
 
     seen: MirrorSnapshot
@@ -225,25 +231,3 @@ def _problems(seen: MirrorSnapshot, journal: Journal) -> list[str]:
             "position could not be read then). Mirror everything anew instead: see docs/runbook.md."
         )
     return problems
-
-
-def summary(done: Mapping[str, Any]) -> RenderableType:
-    """Return what a finished failback has come to, for people."""
-    compared = format_count(done["verification"]["recordsCompared"], "record")
-    lines: list[RenderableType] = [
-        Text(f"{done['mirror']}: the source is active again since {done['switchedAt']}.", "bold"),
-        stranded_records.written_afterwards(done["stranded"], "target", "source", "write them to the source again"),
-        Text(f"{compared.capitalize()} compared on the way back."),
-    ]
-    if done["recordsBroughtOver"]:
-        brought = format_count(done["recordsBroughtOver"], "record")
-        lines.append(Text(f"{brought} that only the source had are on both sides now."))
-    if done["groups"]:
-        costs = [Column(title, number=True) for title in ("read again", "skipped")]
-        grid = AdaptiveTable("consumer groups on the source", (Column("group", name=True), *costs))
-        for group, found in done["groups"].items():
-            grid.add_row(group, str(found["repeated"]), str(found["skipped"]))
-        lines.append(grid)
-    secret = done["clientsSecret"]
-    lines.append(Text(f"Applications find the source's properties in Secret {secret}." if secret else ""))
-    return Group(*lines)

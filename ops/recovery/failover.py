@@ -22,7 +22,10 @@ from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack_file import verification_state
 from ops.recovery import draining, group_offsets, mirror_context, stranded_records, translation
-from ops.recovery.journal import Journal, now
+from ops.recovery.fence import SourceFence
+from ops.recovery.fencing import STEP as FENCE
+from ops.recovery.fencing import Fencing
+from ops.recovery.journal import Journal, begun, now
 from ops.recovery.mirror_context import MirrorContext, connected
 from ops.recovery.operation import Facts, Say, StackChanges, Step
 from ops.recovery.translated_groups import TargetGroups
@@ -39,7 +42,7 @@ _NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call
 class Options:
     """What the person on call has asked for. `drain_s` is how long producers may take to stop.
 
-    `break_glass`: Pulumi is neither asked nor run.
+    `break_glass`: Pulumi is neither asked nor run. `without_fence`: people see to it that nobody writes.
     """
 
     path: str
@@ -47,17 +50,25 @@ class Options:
     drain_s: float
     report_dir: Path
     break_glass: bool = False
+    without_fence: bool = False
 
     def kept(self) -> dict[str, Any]:
         """Return what must be the same when an interrupted failover goes on."""
-        return {"path": self.path, "exact": self.exact, **({"breakGlass": True} if self.break_glass else {})}
+        others = {"breakGlass": self.break_glass, "withoutFence": self.without_fence}
+        return {"path": self.path, "exact": self.exact, **{key: True for key, given in others.items() if given}}
 
 
 class Failover:
-    """One failover of one mirror."""
+    """One failover of one mirror. Without `fence` nobody is refused: people stop the applications."""
 
     def __init__(
-        self, known: MirrorContext, options: Options, pulumi: StackChanges, journal: Journal, say: Say
+        self,
+        known: MirrorContext,
+        options: Options,
+        pulumi: StackChanges,
+        journal: Journal,
+        say: Say,
+        fence: SourceFence | None = None,
     ) -> None:
         self.pair = known
         self.options = options
@@ -65,6 +76,7 @@ class Failover:
         self.journal = journal
         self.say = say
         self.mirror = known.request.mirror
+        self.fencing = Fencing(pair=known, at_source=fence, journal=journal, say=say) if fence is not None else None
         state = verification_state(pulumi.file)
         self._prover = translation.Prover(known, options.report_dir, pulumi.environment, say, state)
 
@@ -74,6 +86,9 @@ class Failover:
             Step("drain", "wait until nothing is written to the source and everything is copied", self.drain),
             Step("prove", "verify records and groups", self.prove),
         ]
+        if self.fencing is not None:
+            source = self.pair.name_of("source")
+            begin = [Step(FENCE, f"take the applications' right to write at {source} away", self.fence), *begin]
         if self.options.path == UNPLANNED:
             begin = [Step("measure", "note what is known of what stays behind", self.measure)]
         exact = "exactly, by the records" if self.options.exact else "as MirrorMaker has translated them"
@@ -89,6 +104,28 @@ class Failover:
         """Return how many partitions the remote topics have on the target."""
         return len(self._ends(connected(self.pair.target())))
 
+    def fence(self) -> Facts:
+        """Take the right to write away; what was drained before, and was written to since, is to be drained again."""
+        if self.fencing is None:
+            return {}
+        source = connected(self.pair.source())
+        facts = self.fencing.put_up(source)
+        drained = self.journal.steps.get("drain")
+        if drained is None or SWITCHING in self.journal.steps:
+            return facts
+        grown = draining.grown_since(source, self.pair.request, draining.read_places(drained["ends"]))
+        if grown:
+            self.say(f"  written to since it was drained: {draining.named(grown)}")
+            if "stop" in begun(self.journal.entry or {"steps": {}}):
+                self._run_again()
+            self.journal.forget("drain", "prove")
+        return facts
+
+    def lift_fence(self) -> None:
+        """Give the applications their rights back if this failover has ended before its switch."""
+        if self.fencing is not None and self.options.path == PLANNED and SWITCHING not in self.journal.steps:
+            self.fencing.lift(FENCE)
+
     def drain(self) -> Facts:
         """Wait until source and mirror are at rest."""
         return draining.drain(
@@ -97,6 +134,7 @@ class Failover:
             self.pair.request,
             self.options.drain_s,
             self.say,
+            self._who_may_write(),
         )
 
     def prove(self) -> Facts:
@@ -170,6 +208,8 @@ class Failover:
             self.journal.done(SWITCHING, {})
         elif left := self._stranded()["stranded"]:  # applications may be at the target: there is no way back
             self.say(f"  on the source only by now: {stranded_records.named(left)}")
+        if self.fencing is not None and self.options.path == UNPLANNED:
+            self.fencing.declare({tp.topic for tp in self._ends(connected(self.pair.target()))})
         self.pulumi.set_mirror(self.pair.mirror, {"state": self.pair.rest_state, "active": "target"})
         self.pulumi.up(self.pair.mirror, self.say)
         return {"switchedAt": now()}
@@ -188,7 +228,17 @@ class Failover:
         groups = self.journal.steps["offsets"]["groups"]
         wanted = {group: draining.read_places(found["offsets"]) for group, found in groups.items()}
         group_offsets.require_reached(target, wanted)
-        return {"active": known.active, "clientsSecret": known.outputs.clients_secret, **self._stranded()}
+        pending = self.fencing.carry_out_declared() if self.fencing and self.options.path == UNPLANNED else {}
+        return {"active": known.active, "clientsSecret": known.outputs.clients_secret, **self._stranded(), **pending}
+
+    def _who_may_write(self) -> str:
+        return self.fencing.who_may_write() if self.fencing is not None else ""
+
+    def _run_again(self) -> None:
+        """Let the mirror copy what was written since it was drained, and forget all that was done since."""
+        self.pulumi.set_mirror(self.pair.mirror, {"state": "running"})
+        self.pulumi.up(None, self.say)
+        self.journal.forget("drain", "prove", "stop", "offsets")
 
     def _stranded(self) -> Facts:
         """What the source has by now that is not on the target, and that nothing copies any more."""
@@ -211,12 +261,12 @@ class Failover:
         grown = draining.grown_since(connected(self.pair.source()), self.pair.request, ends)
         if not grown:
             return
-        self.pulumi.set_mirror(self.pair.mirror, {"state": "running"})
-        self.pulumi.up(None, self.say)
-        self.journal.forget("drain", "prove", "stop", "offsets")
+        self._run_again()
+        who = self._who_may_write()
         raise OpsError(
             f"source {self.pair.name_of('source')}: must not be written to once everything is copied (grew meanwhile: "
-            f"{draining.named(grown)}). The mirror runs again. Stop the producers and run the command again."
+            f"{draining.named(grown)}). {f'These may write: {who}. ' if who else ''}The mirror runs again. Stop the "
+            "producers and run the command again."
         )
 
     def _insist_stopped_since(self) -> None:
@@ -300,49 +350,6 @@ class Failover:
             if stamp > newest.get(part.topic, 0):
                 newest[part.topic] = stamp
         return {topic: _moment(stamp) for topic, stamp in sorted(newest.items())}
-
-
-def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[str, Any]:
-    """Return what a finished failover has come to, as `--json` prints it.
-
-    `stranded` are the offsets, by partition, that the source has at the end and that are not on the target: after a
-    planned failover what was written there since it was drained. None: the source could not be asked. `recordsLost` is
-    their sum; if an unplanned one could not ask at the end, what it found when the mirror was stopped.
-    A group's `repeated` is None where the source could not be asked: at most `left`, which it
-    has to read on the target. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of
-    the application decides. After an unplanned failover `setBack` has the offsets by which a group was set back to what
-    the mirror has translated, and `mayBeSkipped` the records in front of an offset of which it has translated nothing.
-    `translated`: whether it has translated anything of the group. `translationUnknown` says why nobody can tell.
-    """
-    steps = journal.steps
-    planned = options.path == PLANNED
-    measured = {**steps.get("measure", {}), **steps["stop"]}
-    left = steps["confirm"].get("stranded")
-    lost = None if left is None else sum(left.values())
-    return {
-        "stack": known.stack,
-        "mirror": known.mirror,
-        "path": options.path,
-        "exact": options.exact,
-        "active": steps["confirm"]["active"],
-        "clientsSecret": steps["confirm"]["clientsSecret"],
-        "recordsLost": lost if planned or lost is not None else measured.get("notMirrored"),
-        "stranded": left,
-        "newestMirrored": measured.get("newestMirrored"),
-        "groups": {
-            group: {key: found.get(key) for key in ("repeated", "skipped", "left")}
-            | {"withoutPosition": found.get("withoutPosition") or []}
-            | {key: found.get(key) or {} for key in ("setBack", "mayBeSkipped")}
-            | {"translated": found.get("translated", True)}
-            for group, found in steps["offsets"]["groups"].items()
-        },
-        "activeOnTarget": steps["offsets"].get("activeOnTarget", []),
-        "translationUnknown": steps["offsets"].get("translationUnknown"),
-        "verification": {key: value for key, value in steps.get("prove", {}).items() if key != "groups"} or None,
-        "startedAt": (journal.entry or {})["startedAt"],
-        "switchedAt": steps["switch"]["switchedAt"],
-        "seconds": {name: found["seconds"] for name, found in steps.items() if "seconds" in found},
-    }
 
 
 def _moment(stamp_ms: int) -> str:

@@ -4,7 +4,7 @@ Owns the options, the plan, what makes a failover impossible, and the summary. D
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,9 +16,7 @@ from contract.fields import VerificationError
 from ops.connection import PROJECT
 from ops.console import (
     EXIT_FAILED,
-    AdaptiveTable,
     AsJson,
-    Column,
     Debug,
     ProjectFolder,
     guard,
@@ -32,9 +30,10 @@ from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import break_glass, failover, stranded_records, undeployed_changes
+from ops.recovery import break_glass, failover, failover_result, fence, undeployed_changes
 from ops.recovery.break_glass import BreakGlass
 from ops.recovery.failover import PLANNED, Options
+from ops.recovery.fencing import STEP
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX
 from ops.recovery.operation import (
@@ -43,6 +42,7 @@ from ops.recovery.operation import (
     ReportDir,
     StackChanges,
     Step,
+    WithoutFence,
     Yes,
     carry_out,
     default_report_dir,
@@ -55,7 +55,7 @@ from ops.recovery.operation import (
 from ops.status import document as status
 from ops.status import table as status_table
 from settings import SettingsError
-from settings.text import format_count, format_names
+from settings.text import format_count
 
 DRAIN_S = 120.0
 
@@ -78,6 +78,7 @@ def command(
         bool,
         typer.Option("--without-preview", help="In an emergency: carry out unseen whatever else lies in the checkout."),
     ] = False,
+    without_fence: WithoutFence = False,
     without_pulumi: BreakGlass = False,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -90,9 +91,10 @@ def command(
 
     Example: [bold]python -m ops failover --to stg --exact[/bold]
 
-    Planned, with a source that is alive: stop the producers, run this; it waits until everything is copied, verifies
-    it, stops the mirror, sets the groups' offsets and gives applications the target's properties. No record is lost;
-    with --exact none is read again. With --unplanned the source is given up, and what stays behind is reported.
+    Planned, with a source that is alive: it takes the applications' right to write there away, waits until everything
+    is copied, verifies it, stops the mirror, sets the groups' offsets and gives applications the target's properties.
+    No record is lost; with --exact none is read again. If it ends before the switch, they may write again. With
+    --unplanned the source is given up, and what stays behind is reported; it is fenced once it answers.
 
     An interrupted failover goes on with the same command; a planned one whose source is lost meanwhile goes on with
     --unplanned. Exit 0 if the target is active, 2 if not, 1 if you answer no, if after a planned failover the source
@@ -107,13 +109,17 @@ def command(
                 drain_s=drain_s,
                 report_dir=report_dir or default_report_dir("failover", known),
                 break_glass=without_pulumi,
+                without_fence=without_fence,
             )
             journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
             if not dry_run:
                 journal.require_free()
             make: Callable[..., StackChanges] = break_glass.changes_of(known.mirror) if without_pulumi else PulumiStack
             pulumi = make(folder=folder, name=to, environment=os.environ, require_permission=journal.require_held)
-            work = failover.Failover(known, options, pulumi, journal, say)
+            at_source, unfenced = fence.chosen(
+                known, folder, os.environ, say, journal.require_held, without=without_fence
+            )
+            work = failover.Failover(known, options, pulumi, journal, say, at_source)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
             with reading("both clusters and the mirror"):
@@ -122,13 +128,14 @@ def command(
             if not journal.may_have_changed:
                 journal.require_room(_positions(seen, work))
                 pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
+            if at_source is not None and not unplanned and STEP not in journal.steps:
+                at_source.require_reachable()
             warnings = [break_glass.UNSEEN if without_pulumi else _UNSEEN]
             if isinstance(pulumi, PulumiStack) and not without_preview:
                 with reading("what `pulumi up` would change, by a preview with the policy pack"):
                     warnings = _nothing_else(pulumi, known.mirror, journal, options)
-            plan = FailoverPlan(
-                seen=seen, options=options, steps=tuple(steps), journal=journal, of_preview=tuple(warnings)
-            )
+            of_preview = *warnings, *unfenced
+            plan = FailoverPlan(seen=seen, options=options, steps=tuple(steps), journal=journal, of_preview=of_preview)
             if dry_run:
                 show(as_json, plan.document(), plan.table)
                 say(DRY_RUN_ENDED)
@@ -137,11 +144,11 @@ def command(
             require_yes(yes, f"Make {known.name_of('target')} active now?", as_json)
             gives_up = unplanned or without_pulumi
             journal.begin("failover", options.kept(), gives_up=gives_up, steps=[step.name for step in steps])
-            carry_out(steps, journal, say)
-        done = failover.result(known, options, journal)
+            carry_out(steps, journal, say, work.lift_fence)
+        done = failover_result.result(known, options, journal)
         done = {**done, **({"reconcileWith": break_glass.reconcile_command(to)} if without_pulumi else {})}
-        show(as_json, done, lambda: summary(done))
-        if unsettled(done):
+        show(as_json, done, lambda: failover_result.summary(done))
+        if failover_result.unsettled(done):
             raise typer.Exit(EXIT_FAILED)
 
 
@@ -168,7 +175,7 @@ def _nothing_else(pulumi: PulumiStack, mirror: str, journal: Journal, options: O
 class FailoverPlan:
     """A failover that may begin: what was seen, its steps, and what the person on call should know.
 
-    `of_preview` are warnings of the preview.
+    `of_preview` are warnings of the preview, and of a source that is not fenced.
     """
 
     seen: MirrorSnapshot
@@ -188,7 +195,9 @@ class FailoverPlan:
             )
         if self.options.path != PLANNED:
             left = self.seen.lag.records if self.seen.lag is not None else None
-            found.append(f"{_lost(left)} Records that the source still has are brought over by the failback.")
+            found.append(
+                f"{failover_result.lost(left)} Records that the source still has are brought over by the failback."
+            )
         proof = status.verification(self.seen)
         if proof is None:
             found.append("nobody has verified this mirror yet: `python -m ops verify`")
@@ -306,90 +315,3 @@ def _at_work(seen: MirrorSnapshot) -> list[str]:
             "`python -m ops doctor`; or, without what is not copied yet: --unplanned."
         ]
     return []
-
-
-def summary(done: Mapping[str, Any]) -> RenderableType:
-    """Return what a finished failover has come to, for people."""
-    lines: list[RenderableType] = [
-        Text(f"{done['mirror']}: the target of stack {done['stack']} is active since {done['switchedAt']}.", "bold"),
-        stranded_records.written_afterwards(done["stranded"], "source", "target", "the failback brings them over")
-        if done["path"] == PLANNED
-        else Text(_lost(done["recordsLost"], asked=done["stranded"] is not None)),
-    ]
-    if done["newestMirrored"]:
-        newest = ", ".join(f"{topic} {moment}" for topic, moment in done["newestMirrored"].items())
-        lines.append(Text(f"Newest copied records: {newest}."))
-    if done["groups"]:
-        costs = [Column(title, number=True) for title in ("left to read", "of these again", "skipped")]
-        grid = AdaptiveTable("consumer groups on the target", (Column("group", name=True), *costs))
-        for group, found in done["groups"].items():
-            again = f"at most {found['left']}" if found["repeated"] is None else str(found["repeated"])
-            grid.add_row(
-                group, str(found["left"]), again, "unknown" if found["skipped"] is None else str(found["skipped"])
-            )
-        lines.append(grid)
-    lines += _notes(done)
-    secret = done["clientsSecret"]
-    text = (
-        f"Applications find the target's properties in Secret {secret}." if secret else "No Secret tells applications."
-    )
-    lines.append(Text(text))
-    if command := done.get("reconcileWith"):
-        lines.append(Text(f"! Pulumi does not know of it. Once its state is in reach again: {command}", "yellow"))
-    return Group(*lines)
-
-
-def _notes(done: Mapping[str, Any]) -> list[Text]:
-    """What the table does not say of groups, a line each."""
-    found = []
-    if why := done["translationUnknown"]:
-        found.append(Text(f"! Groups are left where they stand; whether they skip records is unknown. {why}", "red"))
-    if active := done["activeOnTarget"]:
-        names = format_names(active)
-        found.append(Text(f"! {names}: members on the target already, left where they work.", "yellow"))
-    untranslated = [group for group, each in done["groups"].items() if not each["translated"]]
-    if untranslated and not why:
-        found.append(Text(f"{format_names(untranslated)}: nothing translated by the mirror, left as on the target."))
-    for group, each in done["groups"].items():
-        if missing := each["withoutPosition"]:
-            found.append(
-                Text(
-                    f"! group {group}: {format_count(len(missing), 'partition')} with records without an offset on the "
-                    "target, not counted above: auto.offset.reset of the application decides what it reads there.",
-                    "yellow",
-                )
-            )
-        if back := each["setBack"]:
-            found.append(
-                Text(
-                    f"! group {group}: set back to what the mirror has translated, so that it skips nothing "
-                    f"({stranded_records.named(back)}).",
-                    "yellow",
-                )
-            )
-        if skipped := each["mayBeSkipped"]:
-            found.append(
-                Text(
-                    f"! group {group}: it may skip records in front of its offset, of which the mirror has translated "
-                    f"nothing ({stranded_records.named(skipped)}). Set it before its application starts: "
-                    "python -m ops offsets set.",
-                    "red",
-                )
-            )
-    return found
-
-
-def unsettled(done: Mapping[str, Any]) -> bool:
-    """Return whether, after a finished failover, records may be lost or skipped, or nobody can tell."""
-    if done["path"] == PLANNED and done["recordsLost"] != 0:
-        return True
-    return done["translationUnknown"] is not None or any(found["mayBeSkipped"] for found in done["groups"].values())
-
-
-def _lost(left: int | None, *, asked: bool = True) -> str:
-    if left is None:
-        return "Unplanned: how many records are lost is unknown, because the source does not answer."
-    known = format_count(left, "record")
-    if not asked:
-        return f"Unplanned: at least {known} of the source are not on the target; by now it does not answer."
-    return f"Unplanned: {known} of the source are not on the target."

@@ -15,8 +15,11 @@ from ops.recovery.journal_store import ChangedError, JournalStore
 from ops.recovery.lease import Holder, Lease
 
 _SUFFIX = "-failover"
-HARMLESS: Mapping[str, tuple[str, ...]] = {"failover": ("drain", "prove", "measure"), "failback": ("survey",)}
-"""Steps of each command that change nothing."""
+HARMLESS: Mapping[str, tuple[str, ...]] = {
+    "failover": ("drain", "prove", "measure"),
+    "failback": ("fence", "fencing", "survey"),
+}
+"""Steps of each command that change nothing; a failback's fence is the one that the failover has declared."""
 Facts = dict[str, Any]
 
 
@@ -169,6 +172,15 @@ class Journal:
         self.entry = {**entry, "steps": kept}
         self._write()
 
+    def undo(self, *steps: str) -> None:
+        """Note that what steps had changed is as it was before them: they have not begun."""
+        entry = self.entry or {"steps": {}}
+        kept = {name: facts for name, facts in entry["steps"].items() if name not in steps}
+        earlier = [name for name in entry.get("begun") or [] if name not in steps]
+        at = entry.get("at")
+        self.entry = {**entry, "steps": kept, "begun": earlier, "at": None if at in steps else at}
+        self._write()
+
     def start(self, step: str) -> None:
         """Note that a step begins: from now on it may have changed something."""
         entry = self.entry or {"steps": {}}
@@ -228,10 +240,10 @@ def begun(entry: Mapping[str, Any]) -> set[str]:
 
 
 def _kept(before: Facts | None) -> Facts | None:
-    """What a failback needs to know of the failover before it: where both sides stood when the mirror was stopped."""
+    """What a failback needs to know of the failover before it: where both sides stood, and what is fenced."""
     if before is None:
         return None
-    return {**before, "steps": {name: facts for name, facts in before["steps"].items() if name == "stop"}}
+    return {**before, "steps": {name: facts for name, facts in before["steps"].items() if name in ("stop", "fencing")}}
 
 
 def now() -> str:

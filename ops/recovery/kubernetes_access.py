@@ -32,11 +32,13 @@ _PASSING = {429, 500, 502, 503, 504}
 
 
 @contextmanager
-def kubernetes(environment: Mapping[str, str], context: str | None = None) -> Iterator[client.ApiClient]:
+def kubernetes(
+    environment: Mapping[str, str], context: str | None = None, tried_within_s: float | None = None
+) -> Iterator[client.ApiClient]:
     """Yield a client of the API server of a context; raises OpsError, which names it, if there is none or it refuses.
 
     `context` is the one that the stack names; None for the kubeconfig's current one. A call whose answer is 429 or a
-    5xx, or that gets none, is made again as long as `TRIED_WITHIN_S` seconds have not passed: each must be safe to
+    5xx, or that gets none, is made again as long as `tried_within_s` seconds have not passed: each must be safe to
     repeat. An earlier attempt may have succeeded although its answer was lost, so that a create or a replace may end in
     a conflict with itself.
     """
@@ -52,7 +54,7 @@ def kubernetes(environment: Mapping[str, str], context: str | None = None) -> It
             f'Set KUBECONFIG, {fix}or inside the sandbox: `eval "$(venv/bin/python -m sandbox env)"`.'
         ) from None
     api.rest_client.request = Retrying(
-        stop=stop_before_delay(TRIED_WITHIN_S),
+        stop=stop_before_delay(TRIED_WITHIN_S if tried_within_s is None else tried_within_s),
         wait=wait_exponential_jitter(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S),
         retry=retry_if_exception_type(urllib3.exceptions.HTTPError) | retry_if_result(_is_passing),
         retry_error_callback=_last_answer,

@@ -118,6 +118,7 @@ def _command(journal: Journal, entry: Mapping[str, Any], stack: str, project: Pa
     words += ["--mirror", journal.mirror]
     words += ["--exact"] if options.get("exact") else []
     words += ["--unplanned"] if options.get("path") == "unplanned" else []
+    words += ["--without-fence"] if options.get("withoutFence") else []
     words += ["--break-glass"] if options.get("breakGlass") else []
     words += ["-C", shlex.quote(str(project.resolve()))] if project.resolve() != PROJECT else []
     return " ".join(words)
@@ -125,6 +126,9 @@ def _command(journal: Journal, entry: Mapping[str, Any], stack: str, project: Pa
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+WithoutFence = Annotated[
+    bool, typer.Option("--without-fence", help="Leave the applications' rights at the source: you stop them yourself.")
+]
 DRY_RUN_ENDED = "Nothing was changed. The same command without --dry-run carries this out."
 ReportDir = Annotated[Path | None, typer.Option("--report-dir", help="Folder for the verification's reports.")]
 
@@ -203,9 +207,13 @@ class Step:
     action: Callable[[], Facts]
 
 
-def carry_out(steps: Sequence[Step], journal: Journal, say: Say) -> None:
-    """Run every step that is not done yet, in order; an error leaves the journal at the last step that was done."""
-    with journal.held():
+def carry_out(steps: Sequence[Step], journal: Journal, say: Say, undo: Callable[[], None] = lambda: None) -> None:
+    """Run every step that is not done yet, in order; an error leaves the journal at the last step that was done.
+
+    `undo` is called if the command ends before its last step, for what must not outlive it; it raises nothing that is
+    foreseen.
+    """
+    with journal.held(), _undone_unless_ended(undo):
         for number, step in enumerate(steps, 1):
             place = f"[{number}/{len(steps)}] {step.name}"
             if step.name in journal.steps:
@@ -219,6 +227,15 @@ def carry_out(steps: Sequence[Step], journal: Journal, say: Say) -> None:
             journal.done(step.name, {**facts, "seconds": seconds})
             say(f"{place}: done in {seconds} s")
         journal.finish()
+
+
+@contextmanager
+def _undone_unless_ended(undo: Callable[[], None]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        undo()
+        raise
 
 
 @contextmanager

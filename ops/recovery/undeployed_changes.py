@@ -30,6 +30,8 @@ _FOLLOWING = (
     "rt-inventory:kubernetes:CopiedSecrets$",
     "rt-inventory:kubernetes:Monitoring$",
 )
+# Rights of applications follow a mirror's `active`.
+_RIGHTS = "spec.authorization"
 # How the operators are told to stop, pause and start a mirror; without an autoscaler its replicas are declared.
 _STATE_PROPERTIES = {"state", "pause", "replicas"}
 
@@ -82,6 +84,8 @@ def _is_own(change: Change, mirror: str, resumes: bool, fails_back: bool) -> boo
     if not resumes:
         return False
     if any(component in of.urn for component in _FOLLOWING):
+        return True
+    if (of.kind, change.operation) == ("KafkaUser", "update") and all(_RIGHTS in path for path in change.paths):
         return True
     if fails_back and f"{mirror}{FAILBACK_SUFFIX}" in of.urn:
         return True

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -15,11 +16,14 @@ from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, reading, show
 from ops.errors import OpsError
 from ops.inspection import snapshot
-from ops.recovery import break_glass
+from ops.inspection.snapshot import MirrorSnapshot
+from ops.recovery import break_glass, fence_status
 from ops.recovery.break_glass import BreakGlass
+from ops.recovery.fence_status import TAKES_WRITES
 from ops.recovery.mirror_context import MirrorContext
 from ops.status import document as status
 from ops.status import table as status_table
+from settings import SettingsError
 
 EVERY_S = 5.0
 
@@ -40,7 +44,8 @@ def command(
 
     Example: [bold]python -m ops status --stack stg --watch[/bold]
 
-    Nothing is changed and no group is joined. What groups would read again is computed from offsets alone, so it is
+    Nothing is changed and no group is joined, but with --watch: a source that a failover could not fence is fenced as
+    soon as it answers. What groups would read again is computed from offsets alone, so it is
     about right; [bold]offsets show --exact[/bold] counts it by the records. The last verification is that of the last
     [bold]up[/bold], or a newer one whose report is in [bold]reports/[/bold] here. An interrupted failover or failback
     is a problem, and so are groups that would skip records. Exit 0 if all is well, 1 if something is not, 2 if the
@@ -67,8 +72,10 @@ def _watch(known: MirrorContext, every_s: float, load: Callable[..., MirrorConte
         try:
             while True:
                 began = time.monotonic()
-                found: dict[str, Any] = status.document(snapshot.collect(known, os.environ))
+                seen = snapshot.collect(known, os.environ)
+                found: dict[str, Any] = status.document(seen)
                 screen.update(status_table.table(found), refresh=True)
+                _fence(seen)
                 time.sleep(max(0.0, every_s - (time.monotonic() - began)))
                 try:
                     known = load(known.stack, known.mirror, os.environ, known.project)
@@ -77,6 +84,14 @@ def _watch(known: MirrorContext, every_s: float, load: Callable[..., MirrorConte
                     time.sleep(every_s)
         except KeyboardInterrupt:
             return
+
+
+def _fence(seen: MirrorSnapshot) -> None:
+    """Fence a source that takes writes while the target is active; what fails is a problem of the next snapshot."""
+    issue = seen.fence_issue
+    if issue is not None and issue[0] == TAKES_WRITES:
+        with suppress(OpsError, SettingsError):
+            fence_status.carry_out_declared(seen.pair, os.environ, lambda _: None)
 
 
 def register(app: typer.Typer) -> None:

@@ -36,6 +36,7 @@ def document(seen: MirrorSnapshot) -> dict[str, Any]:
         "groups": [_group(one, pair.active) for one in seen.groups] if seen.groups is not None else None,
         "verification": verification(seen),
         "failover": cost(seen),
+        "fence": seen.fence.document() if seen.fence is not None else None,
         "recovery": seen.recovery.document() if seen.recovery is not None else None,
         "unknown": unknown(seen),
     }

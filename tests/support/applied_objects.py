@@ -28,7 +28,10 @@ class AppliedObjects(ApiServer):
         self._observe(held)
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
-        plural, name = path.partition("/namespaces/")[2].split("/")[1:]
+        plural, *rest = path.partition("/namespaces/")[2].split("/")[1:]
+        if not rest:
+            return 200, {"items": [held for (of, _), held in self.objects.items() if of == plural]}
+        (name,) = rest
         held = self.objects.get((plural, name))
         if method == "PATCH":
             query = parse_qs(self.query)

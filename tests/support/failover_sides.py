@@ -13,6 +13,7 @@ from kafka.topic_partition import TopicPartition
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import draining, translation
 from ops.recovery.failover import PLANNED, Failover, Options
+from ops.recovery.fence import SourceFence
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.translation import Proof
 from tests.support.recovery_pair import Clock, Kept, Side, entry, known
@@ -79,10 +80,17 @@ def rows() -> tuple[dict[str, Any], ...]:
     return {"group": "orders", **items}, {"group": "orders", **store}
 
 
-def work(path: str = PLANNED, *, exact: bool = False, of: MirrorContext | None = None, **steps: Any) -> Failover:
+def work(
+    path: str = PLANNED,
+    *,
+    exact: bool = False,
+    of: MirrorContext | None = None,
+    fence: SourceFence | None = None,
+    **steps: Any,
+) -> Failover:
     options = Options(path=path, exact=exact, drain_s=30.0, report_dir=Path("reports"))
     engine = PulumiStack(folder=Path(), name="stg", environment={})
-    return Failover(of or known(), options, engine, Kept(entry(finished=None, **steps)), lambda _: None)
+    return Failover(of or known(), options, engine, Kept(entry(finished=None, **steps)), lambda _: None, fence)
 
 
 OFFSETS: dict[str, Any] = {"groups": {"orders": {"offsets": {"items-0": 8}, "left": 4}}}

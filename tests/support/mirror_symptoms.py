@@ -23,6 +23,7 @@ from ops.doctor.observations import (
     TaskStatus,
 )
 from ops.pipeline.state_places import StatePlace
+from ops.recovery.fence_status import LEFT_BEHIND, TAKES_WRITES
 from ops.recovery.mirror_context import MirrorContext
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
@@ -169,6 +170,14 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
     "pulumi-state-behind": (
         seen(pulumi_state=PulumiState(active_now="target")),
         "stack stg", "source is active by Pulumi's outputs, target by the copy", "pulumi up --refresh -s stg",
+    ),
+    "fence-left-behind": (
+        seen(source_stack="dev", fence_issue=(LEFT_BEHIND, "the source is active, and app may not write there")),
+        "source es-src", "app may not write there", "pulumi up --refresh -s dev: it gives",
+    ),
+    "source-still-takes-writes": (
+        seen(source_stack="dev", fence_issue=(TAKES_WRITES, "the target is active, and app may write there")),
+        "source es-src", "app may write there", "python -m ops status --stack stg --watch",
     ),
     "pulumi-state-in-one-place": (
         seen(pulumi_state=PulumiState(places=(StatePlace(part="state", alone="bucket acme has no replication"),))),

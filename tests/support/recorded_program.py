@@ -28,6 +28,7 @@ STATUS: dict[str, Any] = {
     "installedCSV": "strimzi-cluster-operator.v1.2.0",
     "url": "http://127.0.0.1:8083",
 }
+SOURCE_PASSWORDS = {"rt-inv-app-dev-user": "applications' password", "rt-inv-dev-user": "source password"}
 SOURCE_OUTPUTS: dict[str, Any] = {
     "cluster": {
         "name": "rt-inventory-dev",
@@ -39,17 +40,19 @@ SOURCE_OUTPUTS: dict[str, Any] = {
     },
     "clusterCaCertificate": "source certificate",
     "users": {
-        "rt-inv-dev-user": {
-            "secretName": "rt-inv-dev-user",
+        name: {
+            "secretName": name,
             "key": "password",
             "authentication": "scram-sha-512",
-            "username": "rt-inv-dev-user",
+            "username": name,
             "certificateKey": "user.crt",
             "privateKeyKey": "user.key",
+            "application": name == "rt-inv-app-dev-user",
         }
+        for name in SOURCE_PASSWORDS
     },
-    "userPasswords": {"rt-inv-dev-user": "source password"},
-    "userCredentials": {"rt-inv-dev-user": {"password": "source password"}},
+    "userPasswords": SOURCE_PASSWORDS,
+    "userCredentials": {name: {"password": password} for name, password in SOURCE_PASSWORDS.items()},
 }
 FOUND = {
     "passed": True,

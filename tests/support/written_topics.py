@@ -106,7 +106,7 @@ class Bench(JobBench):
         """Run the job on hand-written topics, with changes of the request's mirror; returns process and report."""
         request = copy.deepcopy(self.request)
         nothing: dict[str, Any] = {"connect_url": None, "offset_storage_topic": None, "connectors": {}}
-        nothing |= {"internal_topics": [], "resource": None}
+        nothing |= {"internal_topics": [], "resource": None, "active": None}
         request["mirror"] |= nothing | {"topics": topics, "replication_factor": 1} | dict(mirror or {})
         groups = ["groups_synced", "groups_no_loss", "groups_reread_bounded", "checkpoints_consistent"]
         allowed = ["connectors_running", *groups]

@@ -128,7 +128,7 @@ def test_no_record_is_lost_or_repeated_while_clients_come_and_go(sandbox: Sandbo
     ops(sandbox, "consume", "-s", "dev", "-t", TOPIC, "-g", GROUP, "--until-end")
     # The producer learns from the Secret of the active side where that is, the consumers from their stack's user.
     producer = pods.deployment("stg", pair.stg, "producer", secret="mm2-clients")
-    consumer = pods.deployment("dev", pair.dev, "consumer", user="rt-inv-dev-user")
+    consumer = pods.deployment("dev", pair.dev, "consumer", user="rt-inv-app-dev-user")
 
     first, second, sender = pods.start(consumer), pods.start(consumer), pods.start(producer)
     pods.wait_until("both consumers to read", lambda: len(first.seen()) > RATE and len(second.seen()) > RATE, 90)
@@ -158,7 +158,7 @@ def test_no_record_is_lost_or_repeated_while_clients_come_and_go(sandbox: Sandbo
 
 
 @pytest.mark.parametrize("role", ["producer", "consumer"])
-@pytest.mark.parametrize("login", [{"user": "rt-inv-dev-user"}, {"secret": "mm2-clients"}])
+@pytest.mark.parametrize("login", [{"user": "rt-inv-app-dev-user"}, {"secret": "mm2-clients"}])
 def test_kubernetes_takes_the_deployments(sandbox: Sandbox, pods: Pods, pair: Pair, role: Role, login: Any) -> None:
     wanted = pods.deployment("dev", pair.dev, role, producers=0, consumers=0, **login)
     command = ["create", "--dry-run=server", "--validate=strict", "-o", "json", "-f", "-"]

@@ -53,6 +53,15 @@ def declare(project: Project, **settings: Any) -> None:
     project.up(TARGET)
 
 
+def fence(project: Project, topics: list[str]) -> None:
+    """Declare that applications may not write these topics at the source, which grants what a failback needs there."""
+    config = project.config[SOURCE]
+    config.pop(f"{KEY}fence", None)
+    if topics:
+        config[f"{KEY}fence"] = {"topics": topics}
+    project.up(SOURCE)
+
+
 def last_offsets(project: Project, stack: str) -> Ends:
     """The last record of every partition, -1 for none: where a connector has copied everything."""
     consumer = Consumer(project.client(stack) | {"group.id": "reader"})
@@ -99,6 +108,7 @@ def settled(project: Project, stack: str, wanted: list[str]) -> None:
 def there_and_back(project: Project, begin: int) -> int:
     """Fail over, write on the target, bring it back, and go on as before; returns how many records there are."""
     declare(project, active="target", state="stopped", failback=None)
+    fence(project, list(TOPICS))
     boundary, before = last_offsets(project, TARGET), held(project, SOURCE)
     write(project, TARGET, *range(begin, begin + 4))
     declare(project, failback="prepared")
@@ -109,6 +119,7 @@ def there_and_back(project: Project, begin: int) -> int:
     declare(project, failback="prepared")
     set_offsets(project, MIRROR, FORWARD, last_offsets(project, SOURCE))
     declare(project, active="source", state="running", failback=None)
+    fence(project, [])
     write(project, SOURCE, *range(begin + 4, begin + 6))
     for stack in (TARGET, SOURCE):
         holds(project, stack, begin + 6)

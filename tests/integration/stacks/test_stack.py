@@ -57,7 +57,7 @@ def test_a_second_up_changes_nothing(sandbox: Sandbox, pair: Pair) -> None:
 def test_the_first_preview_of_an_empty_target_works(sandbox: Sandbox, pair: Pair, tmp_path: Path) -> None:
     result = pulumi(sandbox, "own", "preview", file=stack_file(tmp_path, "stg"))
     assert result.returncode == 0, reported(result)
-    assert re.fullmatch(r"\s*\+ 31 to create\s*", result.stdout.partition("Resources:")[2]), reported(result)
+    assert re.fullmatch(r"\s*\+ 34 to create\s*", result.stdout.partition("Resources:")[2]), reported(result)
     assert "own" not in namespaces(sandbox)
 
 

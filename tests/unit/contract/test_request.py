@@ -125,6 +125,7 @@ def test_no_exclusions_of_configuration_are_those_of_mirror_maker() -> None:
         ({"topic_configs": {"sync": "yes"}}, "mirror.topic_configs: sync must be true or false"),
         ({"topic_configs": {"exclude": ["["]}}, "mirror.topic_configs: exclude must hold regular expressions"),
         ({"topic_configs": {"use_defaults_from": "here"}}, "use_defaults_from must be source or target"),
+        ({"active": "both"}, "mirror: active must be source, target or null"),
         ({"sync_topic_acls": 1}, "mirror: sync_topic_acls must be true or false"),
         ({"sync_group_offsets": "no"}, "mirror: sync_group_offsets must be true or false"),
         ({"internal_topics": {}}, "mirror: internal_topics must be a list"),

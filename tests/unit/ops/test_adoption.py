@@ -48,6 +48,12 @@ def test_what_is_described_is_a_good_stack_file() -> None:
     assert not stack.cluster.config_defaults
 
 
+def test_an_adoption_takes_no_application_a_right_away() -> None:
+    writer = {"metadata": {"name": "writer"}, "spec": {"authentication": {"type": "scram-sha-512"}}}
+    (found,) = described(live(users=[writer], mirrors=[mirror("a")]))["mirrors"]
+    assert found["standby"] == "open"
+
+
 def test_exceptions_from_policies_are_adopted_and_no_other_annotation() -> None:
     exception = {"exception.rt-inventory/a-rule": "until 2027-03-31: why"}
     others = {"strimzi.io/kraft": "enabled", "argocd.argoproj.io/tracking-id": "x", "pulumi.com/waitFor": "y"}

@@ -52,6 +52,18 @@ def test_a_stack_with_two_users_asks_which_and_takes_the_one_named() -> None:
         from_outputs("dev", outputs, "carol")
 
 
+@pytest.mark.parametrize(("as_mirror", "user"), [(False, "bob"), (True, "alice")])
+def test_the_only_user_of_applications_or_of_mirrors_need_not_be_named(as_mirror: bool, user: str) -> None:
+    users = {"alice": {"application": False}, "bob": {"application": True}}
+    outputs = {**OUTPUTS, "userPasswords": {"alice": SECRET, "bob": "x"}, "users": users}
+    assert from_outputs("dev", outputs, as_mirror=as_mirror).user == user
+    more = {"userPasswords": {**outputs["userPasswords"], "carol": "y"}}
+    with pytest.raises(OpsError, match=r"--user must be given \(allowed alice, bob, carol\)"):
+        from_outputs(
+            "dev", {**outputs, **more, "users": {**users, "carol": {"application": not as_mirror}}}, as_mirror=as_mirror
+        )
+
+
 def test_a_stack_without_the_outputs_says_what_to_run() -> None:
     with pytest.raises(OpsError, match=r"output cluster must exist .* Run `pulumi up -s dev`"):
         from_outputs("dev", {"other": 1})

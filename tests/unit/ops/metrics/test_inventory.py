@@ -9,6 +9,7 @@ from kafka.connector_status import ConnectorState
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.metrics import mirror_metrics
 from ops.metrics.mirror_metrics import Family, merged, of_json, of_registry, registry
+from ops.recovery.fence_status import FenceStatus
 from tests.support.recovery_pair import CHECKPOINT, SOURCE, connectors, group, known, lag, observe, resource
 
 from ....support.open_metrics import as_openmetrics, families_of
@@ -33,7 +34,9 @@ def names(found: dict[tuple[str, ...], float]) -> set[str]:
 
 
 def test_a_healthy_pair_is_reported_whole() -> None:
-    found = reported(observe(groups=(group(behind_s=0.0), group("late", again=7, behind_s=90.5))), CERTIFICATE)
+    fence = FenceStatus(cluster="rt-inventory-dev", stack="dev", users={"app": True}, declared=False)
+    groups = group(behind_s=0.0), group("late", again=7, behind_s=90.5)
+    found = reported(observe(groups=groups, fence=fence), CERTIFICATE)
     assert found == {
         ("mirror_up",): 1,
         ("mirror_state", "running"): 1,
@@ -42,6 +45,7 @@ def test_a_healthy_pair_is_reported_whole() -> None:
         ("mirror_active", "source"): 1,
         ("mirror_active", "target"): 0,
         ("mirror_problems",): 0,
+        ("mirror_fenced",): 0,
         ("mirror_lag_records",): 0,
         ("mirror_lag_seconds",): 0,
         ("cluster_reachable", "source"): 1,
@@ -80,6 +84,17 @@ def test_after_a_failover_a_failover_costs_nothing_that_could_be_reported() -> N
     found = reported(observe(known(active="target", state="stopped")))
     assert (found["mirror_active", "target"], found["mirror_active", "source"]) == (1, 0)
     assert not names(found) & {"failover_cost_records", "group_unsynced_records", "group_checkpoint_age_seconds"}
+
+
+@pytest.mark.parametrize(
+    ("users", "value"), [({"app": False, "other": False}, 1), ({"app": False, "other": True}, 0), ({}, None)], ids=str
+)
+def test_a_source_is_fenced_if_all_its_application_users_are(users: dict[str, bool], value: int | None) -> None:
+    fence = FenceStatus(cluster="rt-inventory-dev", stack="dev", users=users, declared=True)
+    found = reported(observe(known(active="target", state="stopped"), fence=fence))
+    assert found.get(("mirror_fenced",)) == value
+    assert found["mirror_problems",] == (value == 0)
+    assert ("mirror_fenced",) not in reported(observe(fence=None))
 
 
 def test_without_its_source_only_what_is_known_is_reported() -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from contract.stack_outputs import KEY
 from ops.errors import OpsError
-from ops.recovery import break_glass, failover_command, mirror_context
+from ops.recovery import break_glass, failover_result, mirror_context, operator_wait
 from ops.recovery.break_glass import DirectChanges
 from settings.client_properties import ACTIVE_LABEL
 from tests.support.applied_objects import MANAGER, AppliedObjects
@@ -161,7 +161,7 @@ def test_nothing_is_changed_without_permission(site: Site) -> None:
 def test_a_resource_that_does_not_become_ready_is_an_error_with_the_reason(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(break_glass, "READY_WITHIN_S", 0.0)
+    monkeypatch.setattr(operator_wait, "READY_WITHIN_S", 0.0)
     site.server.ready = False
     changes = site.changes()
     changes.set_mirror("mm2", {"state": "stopped"})
@@ -225,5 +225,5 @@ def test_the_summary_names_what_lets_pulumi_take_it_over() -> None:
         "reconcileWith": break_glass.reconcile_command("stg"),
     }
     console = Console(width=200, record=True, file=StringIO())
-    console.print(failover_command.summary(done))
+    console.print(failover_result.summary(done))
     assert "Once its state is in reach again: pulumi up --refresh -s stg" in console.export_text()

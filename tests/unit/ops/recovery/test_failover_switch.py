@@ -7,7 +7,7 @@ import pytest
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import draining, failover, mirror_context
+from ops.recovery import draining, failover_result, mirror_context
 from ops.recovery.failover import PLANNED, UNPLANNED
 from tests.support.failover_sides import DRAINED, ITEMS, OFFSETS, STOPPED, STORE, Sides, work
 from tests.support.recovery_pair import known
@@ -75,7 +75,7 @@ def test_a_switch_that_was_interrupted_goes_on_although_applications_write_there
     monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
     done.journal.done("switch", {"switchedAt": "then", "seconds": 1.0})
     done.journal.done("confirm", {**done.confirm(), "seconds": 1.0})
-    found = failover.result(done.pair, done.options, done.journal)
+    found = failover_result.result(done.pair, done.options, done.journal)
     assert (found["recordsLost"], found["stranded"]) == ((1, {"items-0": 1}) if path == PLANNED else (None, None))
 
 
@@ -87,11 +87,11 @@ def test_what_a_source_that_was_given_up_got_until_the_end_is_counted(
     monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
     sides.source.log[ITEMS] += 1000
     done.journal.done("confirm", done.confirm())
-    found = failover.result(done.pair, done.options, done.journal)
+    found = failover_result.result(done.pair, done.options, done.journal)
     assert (found["recordsLost"], found["stranded"]) == (1000, {"items-0": 1000})
     monkeypatch.setattr(sides.source, "connect", refuse)
     done.journal.done("confirm", done.confirm())
-    found = failover.result(done.pair, done.options, done.journal)
+    found = failover_result.result(done.pair, done.options, done.journal)
     assert (found["recordsLost"], found["stranded"]) == (2, None), "what was there when the mirror was stopped"
 
 
@@ -117,7 +117,7 @@ def test_a_source_that_does_not_answer_at_the_end_is_unknown(sides: Sides, monke
     assert (confirmed["stranded"], confirmed["why"]) == (None, "it is down")
     done.journal.done("switch", {"switchedAt": "then", "seconds": 1.0})
     done.journal.done("confirm", {**confirmed, "seconds": 1.0})
-    assert failover.result(done.pair, done.options, done.journal)["recordsLost"] is None
+    assert failover_result.result(done.pair, done.options, done.journal)["recordsLost"] is None
 
 
 def test_records_that_were_written_while_offsets_were_set_start_the_mirror_again(sides: Sides) -> None:
@@ -146,7 +146,7 @@ def test_the_result_says_what_was_lost_and_what_is_read_again(sides: Sides, path
         steps["measure"] = {"notMirrored": 1, "newestMirrored": {"items": "then"}, "seconds": 1.0}
         steps["stop"] = {**STOPPED["stop"], "notMirrored": 3, "why": "", "seconds": 1.0}
     done = work(path, **steps)
-    found = failover.result(done.pair, done.options, done.journal)
+    found = failover_result.result(done.pair, done.options, done.journal)
     assert (found["recordsLost"], found["active"], found["switchedAt"]) == (lost, "target", "then")
     assert found["groups"]["orders"] == {
         "repeated": None,

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from ops.errors import OpsError
-from ops.recovery import failback_command, failover_command
+from ops.recovery import failback_command, failback_result, failover_command, failover_result
 from ops.recovery.failover import PLANNED, UNPLANNED, Options
 from ops.recovery.operation import Step
 from tests.support.recovery_pair import Kept, connectors, entry, group, known, lag, observe, proof
@@ -300,7 +300,7 @@ def test_a_finished_failover_says_plainly_what_was_lost(
         "translationUnknown": None,
         "clientsSecret": None,
     }
-    shown = " ".join(text(failover_command.summary(done)).split())
+    shown = " ".join(text(failover_result.summary(done)).split())
     assert message in shown
     assert ("No record was lost" in shown) == (lost == 0)
     assert ("at most 7" in shown) == (path == UNPLANNED)
@@ -323,7 +323,7 @@ def test_a_finished_failover_names_the_partitions_in_which_the_application_decid
         "translationUnknown": None,
         "clientsSecret": None,
     }
-    shown = " ".join(text(failover_command.summary(done)).split())
+    shown = " ".join(text(failover_result.summary(done)).split())
     assert (
         "group orders: 2 partitions with records without an offset on the target, not counted above: "
         "auto.offset.reset of the application decides what it reads there."
@@ -358,8 +358,8 @@ def test_a_finished_unplanned_failover_names_groups_that_may_skip_records(
         "clientsSecret": None,
         **more,
     }
-    assert message in " ".join(text(failover_command.summary(done)).split())
-    assert failover_command.unsettled(done) == unsettled
+    assert message in " ".join(text(failover_result.summary(done)).split())
+    assert failover_result.unsettled(done) == unsettled
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_a_finished_failback_says_what_was_brought_over_and_what_was_not(
         "groups": {"orders": {"repeated": 0, "skipped": 0}},
         "clientsSecret": "mm2-clients",
     }
-    shown = " ".join(text(failback_command.summary(done)).split())
+    shown = " ".join(text(failback_result.summary(done)).split())
     assert message in shown
     assert ("No record was lost" in shown) == (stranded == {})
     assert "1 record compared" in shown

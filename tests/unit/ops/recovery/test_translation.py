@@ -64,7 +64,8 @@ class Job:
         self.canaries.append(plan.request["mirror"].get("canary"))
         self.waits_for_groups.append(plan.request["mirror"].get("sync_group_offsets", True))
         groups = self.reports.pop(0) if len(self.reports) > 1 else self.reports[0]
-        answers = {"lag": False, "groups_synced": None, "records_intact": None, "records_complete": True}
+        answers = {"lag": False, "standby_read_only": False, "groups_synced": None, "records_intact": None}
+        answers |= {"records_complete": True}
         report = {
             "verdict": "fail",
             "records_compared": self.compared,

@@ -29,6 +29,12 @@ def mirror(*paths: str, name: str = "mm2", operation: str = "update") -> recorde
     return recorded.step(operation, of, name=name, diffs=list(paths))
 
 
+def user(path: str) -> recorded.Event:
+    of = f"{recorded.PROJECT}rt-inventory:kafka:KafkaUsers${recorded.KAFKA_TYPES}KafkaUser::app"
+    return recorded.step("update", of, name="app", diffs=[path])
+
+
+RIGHTS = user("spec.authorization.acls[1]")
 STATE, TOPICS = mirror("spec.mirrors[0].sourceConnector.state"), mirror("spec.mirrors[0].topicsPattern")
 BACK = mirror(name="mm2-failback", operation="create")
 
@@ -81,8 +87,20 @@ def test_what_any_update_may_bring_is_no_change(stack: Stack, one: recorded.Even
         ),
         ((mirror("spec.mirrors[0].state", name="other"),), {"resumes": True}, "update KafkaMirrorMaker2 other"),
         ((BACK,), {"resumes": True}, "1 change: create KafkaMirrorMaker2 mm2-failback"),
+        ((RIGHTS,), {}, "1 change: update KafkaUser app: spec.authorization"),
+        ((user("spec.authentication"),), {"resumes": True}, "1 change: update KafkaUser app: spec.authentication"),
     ],
-    ids=["topic", "on resume", "state", "topics of the mirror", "removal", "another mirror", "a failback"],
+    ids=[
+        "topic",
+        "on resume",
+        "state",
+        "topics of the mirror",
+        "removal",
+        "another mirror",
+        "a failback",
+        "rights",
+        "a user's login",
+    ],
 )
 def test_other_changes_are_refused_by_name(
     stack: Stack,
@@ -99,7 +117,7 @@ def test_other_changes_are_refused_by_name(
 @pytest.mark.parametrize(
     ("happened", "options"),
     [
-        ((STATE, CLIENTS, VERIFICATION), {}),
+        ((STATE, CLIENTS, RIGHTS, VERIFICATION), {}),
         ((STATE, TOPICS, BACK, CLIENTS), {"fails_back": True}),
     ],
     ids=["failover", "failback"],

@@ -1,0 +1,158 @@
+"""What a finished failover has come to: as JSON values, and for people.
+
+Owns the words. Does not own what the steps find.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ops.console import AdaptiveTable, Column
+from ops.recovery import stranded_records
+from ops.recovery.failover import PLANNED, Options
+from ops.recovery.journal import Journal
+from ops.recovery.mirror_context import MirrorContext
+from settings.text import format_count, format_names
+
+
+def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[str, Any]:
+    """Return what a finished failover has come to, as `--json` prints it.
+
+    `stranded` are the offsets, by partition, that the source has at the end and that are not on the target: after a
+    planned failover what was written there since it was drained. None: the source could not be asked. `recordsLost` is
+    their sum; if an unplanned one could not ask at the end, what it found when the mirror was stopped.
+    `pendingFence` is the reason why, after an unplanned one, the source is not fenced yet.
+    A group's `repeated` is None where the source could not be asked: at most `left`, which it
+    has to read on the target. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of
+    the application decides. After an unplanned failover `setBack` has the offsets by which a group was set back to what
+    the mirror has translated, and `mayBeSkipped` the records in front of an offset of which it has translated nothing.
+    `translated`: whether it has translated anything of the group. `translationUnknown` says why nobody can tell.
+    """
+    steps = journal.steps
+    planned = options.path == PLANNED
+    measured = {**steps.get("measure", {}), **steps["stop"]}
+    left = steps["confirm"].get("stranded")
+    lost = None if left is None else sum(left.values())
+    return {
+        "stack": known.stack,
+        "mirror": known.mirror,
+        "path": options.path,
+        "exact": options.exact,
+        "active": steps["confirm"]["active"],
+        "clientsSecret": steps["confirm"]["clientsSecret"],
+        "recordsLost": lost if planned or lost is not None else measured.get("notMirrored"),
+        "stranded": left,
+        "pendingFence": steps["confirm"].get("pendingFence"),
+        "newestMirrored": measured.get("newestMirrored"),
+        "groups": {
+            group: {key: found.get(key) for key in ("repeated", "skipped", "left")}
+            | {"withoutPosition": found.get("withoutPosition") or []}
+            | {key: found.get(key) or {} for key in ("setBack", "mayBeSkipped")}
+            | {"translated": found.get("translated", True)}
+            for group, found in steps["offsets"]["groups"].items()
+        },
+        "activeOnTarget": steps["offsets"].get("activeOnTarget", []),
+        "translationUnknown": steps["offsets"].get("translationUnknown"),
+        "verification": {key: value for key, value in steps.get("prove", {}).items() if key != "groups"} or None,
+        "startedAt": (journal.entry or {})["startedAt"],
+        "switchedAt": steps["switch"]["switchedAt"],
+        "seconds": {name: found["seconds"] for name, found in steps.items() if "seconds" in found},
+    }
+
+
+def summary(done: Mapping[str, Any]) -> RenderableType:
+    """Return what a finished failover has come to, for people."""
+    lines: list[RenderableType] = [
+        Text(f"{done['mirror']}: the target of stack {done['stack']} is active since {done['switchedAt']}.", "bold"),
+        stranded_records.written_afterwards(done["stranded"], "source", "target", "the failback brings them over")
+        if done["path"] == PLANNED
+        else Text(lost(done["recordsLost"], asked=done["stranded"] is not None)),
+    ]
+    if done["newestMirrored"]:
+        newest = ", ".join(f"{topic} {moment}" for topic, moment in done["newestMirrored"].items())
+        lines.append(Text(f"Newest copied records: {newest}."))
+    if done["groups"]:
+        costs = [Column(title, number=True) for title in ("left to read", "of these again", "skipped")]
+        grid = AdaptiveTable("consumer groups on the target", (Column("group", name=True), *costs))
+        for group, found in done["groups"].items():
+            again = f"at most {found['left']}" if found["repeated"] is None else str(found["repeated"])
+            grid.add_row(
+                group, str(found["left"]), again, "unknown" if found["skipped"] is None else str(found["skipped"])
+            )
+        lines.append(grid)
+    lines += _notes(done)
+    secret = done["clientsSecret"]
+    text = (
+        f"Applications find the target's properties in Secret {secret}." if secret else "No Secret tells applications."
+    )
+    lines.append(Text(text))
+    if why := done.get("pendingFence"):
+        lines.append(
+            Text(
+                f"! The source takes writes again once it is back. `python -m ops status --stack {done['stack']} "
+                f"--watch` and `failback` fence it as soon as it answers, and so does an `up` of its stack. {why}",
+                "yellow",
+            )
+        )
+    if command := done.get("reconcileWith"):
+        lines.append(Text(f"! Pulumi does not know of it. Once its state is in reach again: {command}", "yellow"))
+    return Group(*lines)
+
+
+def _notes(done: Mapping[str, Any]) -> list[Text]:
+    """What the table does not say of groups, a line each."""
+    found = []
+    if why := done["translationUnknown"]:
+        found.append(Text(f"! Groups are left where they stand; whether they skip records is unknown. {why}", "red"))
+    if active := done["activeOnTarget"]:
+        names = format_names(active)
+        found.append(Text(f"! {names}: members on the target already, left where they work.", "yellow"))
+    untranslated = [group for group, each in done["groups"].items() if not each["translated"]]
+    if untranslated and not why:
+        found.append(Text(f"{format_names(untranslated)}: nothing translated by the mirror, left as on the target."))
+    for group, each in done["groups"].items():
+        if missing := each["withoutPosition"]:
+            found.append(
+                Text(
+                    f"! group {group}: {format_count(len(missing), 'partition')} with records without an offset on the "
+                    "target, not counted above: auto.offset.reset of the application decides what it reads there.",
+                    "yellow",
+                )
+            )
+        if back := each["setBack"]:
+            found.append(
+                Text(
+                    f"! group {group}: set back to what the mirror has translated, so that it skips nothing "
+                    f"({stranded_records.named(back)}).",
+                    "yellow",
+                )
+            )
+        if skipped := each["mayBeSkipped"]:
+            found.append(
+                Text(
+                    f"! group {group}: it may skip records in front of its offset, of which the mirror has translated "
+                    f"nothing ({stranded_records.named(skipped)}). Set it before its application starts: "
+                    "python -m ops offsets set.",
+                    "red",
+                )
+            )
+    return found
+
+
+def unsettled(done: Mapping[str, Any]) -> bool:
+    """Return whether, after a finished failover, records may be lost or skipped, or nobody can tell."""
+    if done["path"] == PLANNED and done["recordsLost"] != 0:
+        return True
+    return done["translationUnknown"] is not None or any(found["mayBeSkipped"] for found in done["groups"].values())
+
+
+def lost(left: int | None, *, asked: bool = True) -> str:
+    """Return in words how many records an unplanned failover leaves behind; `asked`: whether the source answered."""
+    if left is None:
+        return "Unplanned: how many records are lost is unknown, because the source does not answer."
+    known = format_count(left, "record")
+    if not asked:
+        return f"Unplanned: at least {known} of the source are not on the target; by now it does not answer."
+    return f"Unplanned: {known} of the source are not on the target."
