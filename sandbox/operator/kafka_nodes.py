@@ -157,9 +157,9 @@ MANAGED_PREFIXES = (
 # Defaults of the sandbox where the resource sets nothing: small buffers, few internal partitions, and brokers that do
 # little while nothing happens (Kafka's 500 ms for both intervals cost 1 % of a core each and broker).
 SMALL = {
-    "num.network.threads": 2,
-    "num.io.threads": 4,
-    "background.threads": 4,
+    "num.network.threads": 1,
+    "num.io.threads": 2,
+    "background.threads": 2,
     "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
     "offsets.topic.num.partitions": 10,
     "transaction.state.log.num.partitions": 5,
