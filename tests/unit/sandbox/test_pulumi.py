@@ -18,7 +18,9 @@ INIT = """
 import os, pathlib, sys
 if sys.argv[1:3] == ["stack", "init"]:
     name = sys.argv[3]
-    pathlib.Path(f"Pulumi.{name}.yaml").write_text(f"encryptionsalt: v1:salt-of-{name}\\n")
+    file = pathlib.Path(f"Pulumi.{name}.yaml")
+    if not file.exists():  # Pulumi keeps a salt that is there
+        file.write_text(f"encryptionsalt: v1:salt-of-{name}\\n")
     project = pathlib.Path("Pulumi.yaml").read_text().split()[1]
     folder = pathlib.Path(os.environ["PULUMI_BACKEND_URL"].removeprefix("file://"), ".pulumi", "stacks", project)
     folder.mkdir(parents=True, exist_ok=True)
@@ -40,6 +42,12 @@ def project(tmp_path: Path) -> Path:
 def pulumi(state: SandboxState, tools: Tools, project: Path) -> Pulumi:
     script(tools.pulumi, INIT + "print(' '.join(sys.argv[1:])); print('to stderr', file=sys.stderr)")
     return Pulumi(state, tools, project)
+
+
+def test_all_stacks_of_a_sandbox_have_the_salt_of_the_first(pulumi: Pulumi, project: Path) -> None:
+    (project / "Pulumi.stg.yaml").write_text("config: {}\n")
+    assert pulumi.stack_file("dev").read_text().endswith("\nencryptionsalt: v1:salt-of-dev\n")
+    assert pulumi.stack_file("stg").read_text() == "config: {}\nencryptionsalt: v1:salt-of-dev\n"
 
 
 def test_the_salt_goes_into_a_copy_and_the_work_tree_stays(pulumi: Pulumi, state: SandboxState, project: Path) -> None:
