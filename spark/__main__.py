@@ -1,5 +1,6 @@
 """Entry point of `python -m spark`, and the file that `spark-submit` is given."""
 
+import gc
 import os
 import sys
 
@@ -10,9 +11,12 @@ if not __package__:
 from spark import signals
 
 if __name__ == "__main__":
-    signals.hold()  # the next line takes seconds
+    signals.hold()  # the next lines take seconds, a fifth of them to search what they load for garbage
+    gc.disable()
 
 from spark.command import main
 
 if __name__ == "__main__":
+    gc.freeze()
+    gc.enable()
     sys.exit(main())
