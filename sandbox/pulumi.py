@@ -187,7 +187,7 @@ class Pulumi:
         return init.exists() and any(stacks.glob(f"{stack}.json*"))
 
     def _first_salt(self) -> str | None:
-        """The salt of a stack that is there. Pulumi takes 0.16 s of a core for the key of each other passphrase or salt.
+        """The salt of a stack that is there. Pulumi takes 0.16 s of a core for the key of each other salt.
 
         A stack that reads another one's outputs then needs one key. All have the sandbox's passphrase anyway.
         """

@@ -20,7 +20,7 @@ from . import NotReadyError, admin, certificates, java_processes, metrics_config
 from .java_processes import ProcessSupervisor, last_error_line
 from .kubernetes_api import KAFKA, LABEL, NODE_POOL, Kubernetes, Object
 from .metrics_config import Exporter, Metrics
-from .reconcile import CLIENTS_CA, CLUSTER_CA, OperatorMetrics, Outcome
+from .reconcile import AGAIN_S, CLIENTS_CA, CLUSTER_CA, OperatorMetrics, Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Kafkas:
             words = f"Kafka {name}: {', '.join(ignored)} in spec.kafka.config: managed by the operator."
             warnings.append(("IgnoredOptions", words))
         done = {"operatorLastSuccessfulVersion": OPERATOR_VERSION}
-        return Outcome(status | done, again_s=2.0, warnings=tuple(warnings))
+        return Outcome(status | done, again_s=AGAIN_S, warnings=tuple(warnings))
 
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
         """Stop the brokers and remove their data."""

@@ -13,7 +13,7 @@ from . import NotReadyError, connect, connectors, metrics_config
 from .connect import Rest
 from .connectors import Connector, connector_problem, has_failed
 from .kubernetes_api import MIRROR, Kubernetes, Object
-from .reconcile import Outcome
+from .reconcile import AGAIN_S, Outcome
 from .workers import MirrorSecrets, Workers, WorkerTools, stop_all
 
 logger = logging.getLogger(__name__)
@@ -50,8 +50,7 @@ class Mirrors:
         rest = workers.rest(status)
         try:
             wanted = connectors.definitions(name, spec, folder)
-            _keep_connectors(workers, secrets, rest, wanted)
-            states = rest.connectors()
+            states = _keep_connectors(workers, secrets, rest, wanted)
             status["connectors"] = [
                 states[entry.name]["status"] for entry in wanted if "status" in states.get(entry.name, {})
             ]
@@ -59,7 +58,7 @@ class Mirrors:
             _check(workers, rest, wanted, states, status)
         finally:
             rest.close()
-        return Outcome(status, again_s=2.0, warnings=warnings)
+        return Outcome(status, again_s=AGAIN_S, warnings=warnings)
 
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
         """Stop the workers and remove their files; topics on the clusters stay, as with Strimzi."""
@@ -72,16 +71,19 @@ class Mirrors:
         return sorted((path.parent.parent.name, path.parent.name) for path in found)
 
 
-def _keep_connectors(workers: Workers, secrets: MirrorSecrets, rest: Rest, wanted: list[Connector]) -> None:
-    """Create, change and delete connectors until they are as wanted.
+def _keep_connectors(
+    workers: Workers, secrets: MirrorSecrets, rest: Rest, wanted: list[Connector]
+) -> dict[str, dict[str, Any]]:
+    """Create, change and delete connectors until they are as wanted, and return Connect's answers by connector name.
 
     A connector reads its secrets when it starts, so it is restarted when one of its two sides has new ones; the
     connectors of other sources go on.
     """
-    have = rest.connectors()
+    have, changed = rest.connectors(), False
     for name in sorted(have.keys() - {entry.name for entry in wanted}):
         logger.info("%s: delete connector %s", workers.name, name)
         rest.delete(name)
+        changed = True
     applied: dict[str, str] = workers.memory.setdefault("applied", {})
     sources = {mirror["source"]["alias"]: mirror["source"] for mirror in workers.spec["mirrors"]}
     for entry in wanted:
@@ -91,16 +93,20 @@ def _keep_connectors(workers: Workers, secrets: MirrorSecrets, rest: Rest, wante
             logger.info("%s: %s connector %s", workers.name, "change" if known else "create", entry.name)
             rest.put(entry.name, entry.config)
             workers.changed()
+            changed = True
         elif applied.get(entry.name, used) != used:
             logger.info("%s: restart connector %s with its new secrets", workers.name, entry.name)
             rest.restart(entry.name, only_failed=False)
             workers.changed()
+            changed = True
         state = known["status"]["connector"]["state"].lower() if known else "running"
         if entry.state != state and (entry.state != "running" or state in ("paused", "stopped")):
             rest.state(entry.name, ACTIONS[entry.state])
+            changed = True
         if applied.get(entry.name) != used:
             applied[entry.name] = used
             workers.save()
+    return rest.connectors() if changed else have
 
 
 def _check(
@@ -114,7 +120,9 @@ def _check(
     for entry in wanted:
         if problem := connector_problem(workers.name, entry, known.get(entry.name)):
             raise NotReadyError(problem[0], problem[1], retry_s=2.0, status=dict(status))
-    dead = [replica for replica in range(workers.replicas) if not workers.answers(replica)]
+    # The one that was asked for the connectors has answered just now.
+    others = [replica for replica in range(workers.replicas) if workers.url(replica) != rest.url]
+    dead = [replica for replica in others if not workers.answers(replica)]
     if dead:
         raise workers.down(dead, status)
 

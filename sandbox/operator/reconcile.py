@@ -169,6 +169,7 @@ class Dispatcher:
 
 PAUSE = "strimzi.io/pause-reconciliation"
 ERROR_RETRY_S = 10.0
+AGAIN_S = 3.0  # for clusters and mirrors, of which Strimzi looks every 120 s
 
 
 @dataclass(frozen=True)
