@@ -18,7 +18,8 @@ from ops.pipeline import stack_checks
 from ops.pulumi.stack import PulumiStack
 from tests.support.waiting import wait_until
 
-from ...support.lines_of_business import ARRIVE_S, PER_SECOND, TARGET, Lines
+from ...support import records
+from ...support.lines_of_business import ARRIVE_S, PER_SECOND, SOURCE, TARGET, Lines
 from ...support.projects import changed_mirror, changes, unchanged
 
 MIRRORS = ("kafka.strimzi.io", "v1", "kafkamirrormaker2s")
@@ -34,13 +35,19 @@ SENT_AGAIN_MAX = PER_SECOND * (INTERVALS["flushOffsetsSeconds"] + 3)
 
 @pytest.fixture(scope="module")
 def name(lines: Lines) -> Iterator[str]:
-    """A mirror with three source tasks whose workers are scaled from here on."""
+    """A mirror with three source tasks whose workers are scaled from here on.
+
+    Its checkpoint connector has a task because a consumer group of the line has committed offsets.
+    """
     name = lines.names[0]
     mirror = lines.project.entry(TARGET, "mirrors", name)
     before = deepcopy(mirror)
     mirror |= {"sourceTasksMax": MOST, "scaling": SCALING, "workerConfig": SOON}
     said = lines.project.up(TARGET)
     assert ("+", f"{name}-scaling-autoscaler") in changes(said), said
+    lines.carry(name, "before-scaling")
+    line = lines.line(name)
+    records.consume(lines.project.client(SOURCE), line.topic, line.group)
     yield name
     mirror.clear()
     mirror.update(before)
