@@ -94,6 +94,7 @@ class MirrorOutputs(MirrorIdentity):
     state: str = "running"
     active: str | None = "source"
     clients_secret: str | None = None
+    restart_clients: bool = False
     failback: str | None = None
     workers_set_by: str | None = None
     rest_state: str = "stopped"

@@ -86,6 +86,8 @@ class Clients(Model):
     """User of the source stack, for applications while the source is active. None with `external`."""
     target: Label
     """User of this stack, for applications while the target is active."""
+    restart: bool = False
+    """Whether a failover and a failback restart the workloads that read the Secret, and wait for their new pods."""
 
 
 class Reverse(Model):

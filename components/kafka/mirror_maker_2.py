@@ -110,6 +110,8 @@ def _facts(args: MirrorMaker2Args, workers_set_by: autoscaler.Owner, connect_url
         groups=mirror.groups,
         connect_url=connect_url,
     )
+    if mirror.clients is not None and mirror.clients.restart:
+        outputs = outputs.model_copy(update={"restart_clients": True})
     return outputs.document()
 
 

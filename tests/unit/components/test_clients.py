@@ -149,6 +149,14 @@ def test_what_is_exported_says_state_active_side_and_secret_of_each_direction() 
     assert len([name for _, name in engine.all("v1:Secret") if name.endswith("-clients")]) == 1
 
 
+@pytest.mark.parametrize("restart", [True, False])
+def test_a_failover_learns_whether_to_restart_the_workloads(restart: bool) -> None:
+    engine = Engine(stacks={"dev": DEV})
+    clients = {**CLIENTS, **({"restart": True} if restart else {})}
+    seen = up(engine, target(users=USERS, mirrors=[mirror(clients=clients)]))
+    assert seen.exports["mirrors"]["mm2"].get("restartClients", False) is restart
+
+
 def test_a_user_for_applications_that_the_source_lacks_is_reported_before_anything_is_created() -> None:
     engine = Engine()
     with pytest.raises(Exception, match=r"mirror mm2: clients\.source must be a user of stack dev \(got shop, "):

@@ -1,0 +1,207 @@
+"""Workloads whose pods read a Secret: found by their references, and restarted so that they read it again.
+
+A pod that has a Secret in its environment keeps the values that it was started with, and few clients read a mounted
+file twice. Owns which workloads read a Secret, their restart as `kubectl rollout restart` makes it, and the wait for
+it. Does not own the Secret, or what decides whether to restart.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kubernetes import client
+
+from ops.errors import OpsError
+from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
+from ops.recovery.mirror_context import MirrorContext
+
+RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+"""Annotation of a pod template that makes its controller replace the pods, as `kubectl rollout restart` sets it."""
+ROLLED_WITHIN_S, POLL_S, REPORTED_EVERY_S = 300.0, 1.0, 10.0
+
+
+@dataclass(frozen=True, order=True)
+class Workload:
+    """A Deployment, StatefulSet or DaemonSet."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return it as messages name it, such as `Deployment shop/orders`."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    @property
+    def restart_command(self) -> str:
+        """The command that restarts it by hand."""
+        return f"kubectl rollout restart -n {self.namespace} {self.kind.lower()}/{self.name}"
+
+
+@dataclass(frozen=True)
+class ClientWorkloads:
+    """The workloads of one namespace that read a Secret.
+
+    `api` is a client of the API server; its errors are raised as they come.
+    """
+
+    api: client.ApiClient
+    namespace: str
+    secret: str
+
+    def find(self) -> list[Workload]:
+        """Return those whose pod template refers to the Secret, by kind and name."""
+        return sorted(
+            Workload(kind, self.namespace, str(each["metadata"]["name"]))
+            for kind, plural in _PLURALS.items()
+            for each in self._apps.list_namespaced_custom_object(
+                *_APPS, self.namespace, plural, _request_timeout=CALL_WITHIN_S
+            )["items"]
+            if self.secret in _secrets(each["spec"]["template"].get("spec") or {})
+        )
+
+    def restart(self, every: Iterable[Workload], stamp: str) -> None:
+        """Let their pods be replaced; a workload whose template has this stamp already is left alone."""
+        body = {"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: stamp}}}}}
+        for one in every:
+            self._apps.patch_namespaced_custom_object(
+                *_APPS,
+                one.namespace,
+                _PLURALS[one.kind],
+                one.name,
+                body,
+                _content_type=_MERGE,
+                _request_timeout=CALL_WITHIN_S,
+            )
+
+    def wait(
+        self, every: Iterable[Workload], say: Callable[[str], None], within_s: float = ROLLED_WITHIN_S
+    ) -> dict[Workload, str]:
+        """Wait until all pods are new and available; return what keeps those from it that are not in time."""
+        began = time.monotonic()
+        reported_at, left = began, dict.fromkeys(every, "")
+        while True:
+            left = {one: why for one in left if (why := self._missing(one)) is not None}
+            now = time.monotonic()
+            if not left or now - began > within_s or all(why in _NEVER for why in left.values()):
+                return left
+            if now - reported_at >= REPORTED_EVERY_S:
+                reported_at = now
+                for one, why in left.items():
+                    say(f"  waiting for the new pods of {one}: {why}, for {within_s - (now - began):.0f} s at most")
+            time.sleep(POLL_S)
+
+    @property
+    def _apps(self) -> client.CustomObjectsApi:
+        # Not AppsV1Api, which refuses what a later release of Kubernetes adds to a pod.
+        return client.CustomObjectsApi(self.api)
+
+    def _missing(self, of: Workload) -> str | None:
+        found = self._apps.get_namespaced_custom_object(
+            *_APPS, of.namespace, _PLURALS[of.kind], of.name, _request_timeout=CALL_WITHIN_S
+        )
+        return missing(of.kind, found)
+
+
+@dataclass(frozen=True)
+class FollowingClients:
+    """The workloads that read the Secret of a mirror's active side, in one recovery of it.
+
+    They are listed or restarted after the switch, when nothing may keep the recovery from its end: what cannot be done
+    is returned, not raised.
+    """
+
+    pair: MirrorContext
+    environment: Mapping[str, str]
+    require_permission: Callable[[], None]
+
+    def listed(self) -> dict[str, Any]:
+        """Return `workloads`: those that read the Secret, None if nobody can tell; the reason is `workloadsWhy`."""
+        if self.pair.outputs.clients_secret is None:
+            return {"workloads": []}
+        try:
+            with self._found() as found:
+                return {"workloads": [str(one) for one in found.find()]}
+        except OpsError as error:
+            return {"workloads": None, "workloadsWhy": str(error)}
+
+    def restart(self, stamp: str, log: Callable[[str], None]) -> dict[str, Any]:
+        """Restart them once for each stamp and wait; return the same, and `notRestarted` with reasons."""
+        self.require_permission()
+        try:
+            with self._found() as found:
+                every = found.find()
+                for one in every:
+                    log(f"  {one}: its pods are replaced")
+                found.restart(every, stamp)
+                left = found.wait(every, log)
+        except OpsError as error:
+            return {"workloads": None, "workloadsWhy": str(error)}
+        return {
+            "workloads": [str(one) for one in every],
+            "notRestarted": {str(one): f"{why}; by hand: {one.restart_command}" for one, why in left.items()},
+        }
+
+    @contextmanager
+    def _found(self) -> Iterator[ClientWorkloads]:
+        resource, secret = self.pair.resource, self.pair.outputs.clients_secret
+        with kubernetes(self.environment, resource.context) as api:
+            yield ClientWorkloads(api, resource.namespace, str(secret))
+
+
+_APPS = "apps", "v1"
+_PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
+_MERGE = "application/merge-patch+json"
+_PAUSED = "its rollout is paused"
+_ON_DELETE = "its updateStrategy is OnDelete, which replaces no pod by itself"
+_PARTITION = "the partition of its rolling update keeps pods as they are"
+_NEVER = {_PAUSED, _ON_DELETE, _PARTITION}
+
+
+def missing(kind: str, found: Mapping[str, Any]) -> str | None:
+    """Return what is missing until all pods of a workload are new and available, None if nothing is.
+
+    It counts as `kubectl rollout status` does.
+    """
+    spec, status = found.get("spec") or {}, found.get("status") or {}
+    strategy = spec.get("updateStrategy") or {}
+    if strategy.get("type") == "OnDelete":
+        return _ON_DELETE
+    if (strategy.get("rollingUpdate") or {}).get("partition"):
+        return _PARTITION
+    if spec.get("paused"):
+        return _PAUSED
+    if status.get("observedGeneration", 0) < (found.get("metadata") or {}).get("generation", 0):
+        return "its controller has not seen the restart yet"
+    if kind == "DaemonSet":
+        pods = wanted = status.get("desiredNumberScheduled", 0)
+        new, available = status.get("updatedNumberScheduled", 0), status.get("numberAvailable", 0)
+    else:
+        wanted, pods = spec.get("replicas", 1), status.get("replicas", 0)
+        new, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
+    if new < wanted:
+        return f"{new} of {wanted} pods are new"
+    if kind == "Deployment" and pods > new:
+        return f"{pods - new} old pods still run"
+    if available < wanted:
+        return f"{available} of {wanted} pods are available"
+    return None
+
+
+def _secrets(pod: Mapping[str, Any]) -> set[str]:
+    """Names of the Secrets that a pod template mounts or has in its environment."""
+    return {name for name in _references(pod) if name}
+
+
+def _references(pod: Mapping[str, Any]) -> Iterator[str | None]:
+    for container in [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]:
+        for source in container.get("envFrom") or ():
+            yield (source.get("secretRef") or {}).get("name")
+        for variable in container.get("env") or ():
+            yield ((variable.get("valueFrom") or {}).get("secretKeyRef") or {}).get("name")
+    for volume in pod.get("volumes") or ():
+        yield (volume.get("secret") or {}).get("secretName")
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            yield (source.get("secret") or {}).get("name")
