@@ -1,0 +1,323 @@
+"""How long a failover keeps applications waiting, planned and unplanned, with a producing and a consuming client.
+
+Run: `python -m benchmarks.failover --rounds 10`. It brings the default pair up in a sandbox of its own, fails over and
+back again for each round, and leaves nothing but the results file. Seconds are what the clients see: they follow the
+Secret of the active side, as applications do. Exit 1 if a bound is missed.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message, Producer
+
+from benchmarks import tables
+from benchmarks.clusters import BenchmarkError
+from sandbox import control_plane
+from sandbox.operator.java_processes import kafka_version
+from sandbox.operator.kubernetes_api import Kubernetes
+from sandbox.processes import Processes
+from sandbox.pulumi import Pulumi, PulumiError
+from sandbox.state import PROJECT, SandboxState
+from sandbox.toolchain import ToolchainError, locate
+
+RESULT = tables.RESULTS / "failover.json"
+ROUNDS = 10
+PLANNED, UNPLANNED = "planned", "unplanned"
+WAIT_S_MAX = {PLANNED: 20.0, UNPLANNED: 15.0}
+TOPIC, GROUP = "items", "benchmark-failover"
+UP_WITHIN_S, COMMAND_WITHIN_S, SETTLED_WITHIN_S = 600.0, 600.0, 120.0
+FLOWS_S, LOOK_S, SEND_EVERY_S, POLL_S = 5.0, 0.2, 0.02, 0.1
+DELIVERED_WITHIN_MS = 2000
+
+
+@dataclass
+class Client:
+    """An application that produces and consumes, and follows the Secret of the active side every `LOOK_S` seconds.
+
+    `accepted` and `consumed` are the times, by `time.monotonic`, of the records of each side, by its address.
+    """
+
+    look: Callable[[], Mapping[str, str]]
+    accepted: dict[str, list[float]] = field(default_factory=dict)
+    consumed: dict[str, list[float]] = field(default_factory=dict)
+    paused: threading.Event = field(default_factory=threading.Event)
+    """Set while nothing is produced: a failback asks for it."""
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Produce and consume until the block ends."""
+        self._side = self.look()
+        threads = [threading.Thread(target=work, daemon=True) for work in (self._follow, self._produce, self._consume)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            for thread in threads:
+                thread.join(30)
+
+    def clear(self) -> None:
+        """Forget what was seen so far."""
+        self.accepted, self.consumed = {}, {}
+
+    @property
+    def servers(self) -> str:
+        """Address of the side that the Secret names."""
+        return self._side["bootstrapServers"]
+
+    def _client(self, side: Mapping[str, str]) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": side["bootstrapServers"],
+            "security.protocol": side["securityProtocol"],
+            "sasl.mechanism": side["saslMechanism"],
+            "sasl.username": side["user"],
+            "sasl.password": side["password"],
+            "ssl.ca.pem": side["ca.crt"],
+            "log_level": 0,
+            "error_cb": lambda error: None,
+        }
+
+    def _follow(self) -> None:
+        while not self._ended.wait(LOOK_S):
+            self._side = self.look()
+
+    def _produce(self) -> None:
+        while not self._ended.is_set():
+            side = self._side
+            servers = side["bootstrapServers"]
+            producer = Producer({**self._client(side), "message.timeout.ms": DELIVERED_WITHIN_MS, "linger.ms": 0})
+
+            def delivered(error: Any, message: Message, servers: str = servers) -> None:
+                if error is None:
+                    self.accepted.setdefault(servers, []).append(time.monotonic())
+
+            while self.servers == servers and not self._ended.is_set():
+                if self.paused.is_set():
+                    producer.poll(SEND_EVERY_S)
+                    continue
+                try:
+                    producer.produce(TOPIC, b"benchmark", on_delivery=delivered)
+                except KafkaException:  # fenced: it goes on trying, as an application that nobody has stopped
+                    time.sleep(SEND_EVERY_S)
+                producer.poll(SEND_EVERY_S)
+            producer.purge()
+            producer.flush(DELIVERED_WITHIN_MS / 1000)
+
+    def _consume(self) -> None:
+        while not self._ended.is_set():
+            side = self._side
+            servers = side["bootstrapServers"]
+            consumer = Consumer({**self._client(side), "group.id": GROUP, "auto.offset.reset": "earliest"})
+            consumer.subscribe([TOPIC])
+            while self.servers == servers and not self._ended.is_set():
+                message = consumer.poll(POLL_S)
+                if message is not None and message.error() is None:
+                    self.consumed.setdefault(servers, []).append(time.monotonic())
+            consumer.close()
+
+
+@dataclass(frozen=True)
+class Site:
+    """The default pair in a sandbox, with a project folder whose stack files the commands may change."""
+
+    state: SandboxState
+    pulumi: Pulumi
+    folder: Path
+
+    def environment(self) -> dict[str, str]:
+        """Environment of commands that a user would type."""
+        return {**os.environ, **self.pulumi.environment()}
+
+    def ops(self, *words: str) -> dict[str, Any]:
+        """Run a command of `ops` with `--json --yes`; raises BenchmarkError with its last words unless it exits 0."""
+        command = [sys.executable, "-m", "ops", *words, "-C", str(self.folder), "--json", "--yes"]
+        done = subprocess.run(
+            command,
+            cwd=PROJECT,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_WITHIN_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            last = " ".join((done.stdout + done.stderr).split())[-600:]
+            raise BenchmarkError(f"ops {words[0]}: must exit with 0 (got {done.returncode}: {last}).")
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+
+@contextmanager
+def site() -> Iterator[Site]:
+    """Bring the default pair up, and take everything away again."""
+    home = Path(tempfile.mkdtemp(prefix="rt-inventory-failover-"))
+    state, tools = SandboxState(home / "sandbox"), locate()
+    try:
+        control_plane.up(control_plane.SandboxContext(state, tools, os.environ, tables.log))
+        pulumi = Pulumi(state, tools)
+        pulumi.write_shim()
+        for stack in ("dev", "stg"):
+            pulumi.ensure_stack(stack)
+            pulumi.run(stack, "up", "--yes", "--skip-preview", timeout_s=UP_WITHIN_S)
+        folder = home / "project"
+        folder.mkdir()
+        text = (PROJECT / "Pulumi.yaml").read_text("utf-8").replace("virtualenv: venv", f"virtualenv: {PROJECT}/venv")
+        (folder / "Pulumi.yaml").write_text(f"{text}main: {PROJECT}\n", "utf-8")
+        for stack in ("dev", "stg"):
+            shutil.copy(PROJECT / f"Pulumi.{stack}.yaml", folder)
+        yield Site(state, pulumi, folder)
+    finally:
+        control_plane.down(state, tables.log)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def round_of(
+    here: Site, client: Client, path: str, brokers: Sequence[str], servers: Mapping[str, str]
+) -> dict[str, Any]:
+    """Fail over once and back again; return the seconds that the client waited and those of the steps."""
+    processes = Processes(here.state)
+    _until("the source accepts and is read", lambda: _flows(client, servers["source"]))
+    client.clear()
+    time.sleep(FLOWS_S)
+    if path == UNPLANNED:
+        for name in brokers:
+            processes.kill(name, hold=True)
+    began = time.monotonic()
+    options = ["--exact"] if path == PLANNED else ["--unplanned"]
+    done = here.ops("failover", "--to", "stg", *options)
+    _until("the target accepts and is read", lambda: _flows(client, servers["target"]))
+    first = {
+        "accepted": client.accepted[servers["target"]][0],
+        "consumed": client.consumed[servers["target"]][0],
+    }
+    last = max(client.accepted.get(servers["source"], [began]))
+    row = {
+        "path": path,
+        "commandSeconds": _rounded(sum(done["seconds"].values())),
+        "acceptedAfterSeconds": _rounded(first["accepted"] - began),
+        "consumedAfterSeconds": _rounded(first["consumed"] - began),
+        # Planned: from the last record that the source accepted. Unplanned: from the command, for both.
+        "waitedSeconds": _rounded(first["accepted"] - last if path == PLANNED else max(first.values()) - began),
+        "steps": done["seconds"],
+        "recordsLost": done["recordsLost"],
+    }
+    for name in brokers:
+        processes.release(name)
+    _until("the source's brokers run", lambda: all(map(processes.alive, brokers)))
+    tables.log(f"{path}: waited {row['waitedSeconds']} s, steps {row['steps']}")
+    client.paused.set()
+    here.ops("failback", "--to", "dev")
+    client.paused.clear()
+    return row
+
+
+def _flows(client: Client, servers: str) -> bool:
+    return bool(client.accepted.get(servers)) and bool(client.consumed.get(servers))
+
+
+def _until(what: str, condition: Callable[[], bool]) -> None:
+    end, reported_at = time.monotonic() + SETTLED_WITHIN_S, time.monotonic()
+    while not condition():
+        if time.monotonic() > end:
+            raise BenchmarkError(f"failover: {what} must hold within {SETTLED_WITHIN_S:.0f} s.")
+        if time.monotonic() - reported_at >= 10:
+            reported_at = time.monotonic()
+            tables.log(f"  waiting until {what}, for {end - reported_at:.0f} s at most")
+        time.sleep(0.1)
+
+
+def _rounded(seconds: float) -> float:
+    return round(seconds, 1)
+
+
+def measure(rounds: int) -> dict[str, Any]:
+    """Return the rows of the result."""
+    with site() as here:
+        outputs = {stack: here.pulumi.outputs(stack) for stack in ("dev", "stg")}
+        place = outputs["stg"]["mirrors"]["mm2"]["namespace"], "mm2-clients"
+        kubernetes = Kubernetes(here.state.kubeconfig)
+
+        def look() -> Mapping[str, str]:
+            found = kubernetes.secret(*place)
+            if found is None:
+                raise BenchmarkError(f"Secret {'/'.join(place)}: must be there (got none).")
+            return found
+
+        namespace = outputs["dev"]["cluster"]["namespace"]
+        names = Processes(here.state).names()
+        brokers = [name for name in names if name.startswith(f"kafka.{namespace}.")]
+        servers = {
+            "source": outputs["dev"]["cluster"]["bootstrapServers"],
+            "target": outputs["stg"]["cluster"]["internalBootstrapServers"],
+        }
+        client = Client(look)
+        with client.working():
+            rows = [round_of(here, client, path, brokers, servers) for _ in range(rounds) for path in WAIT_S_MAX]
+    return {"rows": rows, "judged": [_judged(path, rows) for path in WAIT_S_MAX]}
+
+
+def _judged(path: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    waited = [row["waitedSeconds"] for row in rows if row["path"] == path]
+    within = sum(seconds <= WAIT_S_MAX[path] for seconds in waited)
+    return {
+        "path": path,
+        "rounds": len(waited),
+        "within": within,
+        "medianSeconds": statistics.median(waited),
+        "mostSeconds": max(waited),
+        "boundSeconds": WAIT_S_MAX[path],
+        "holds": within == len(waited),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark and write its result; return the exit code (0 all bounds hold, 1 one does not, 2 not made)."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.failover", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="failovers of each kind (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
+    given = parser.parse_args(arguments)
+    tables.clean_up_on_sigterm()
+    began, described = time.monotonic(), tables.describe()
+    try:
+        tools = locate()
+        found = measure(given.rounds)
+    except (BenchmarkError, ToolchainError, PulumiError) as error:
+        tables.log(f"error: {error}")
+        return 2
+    tables.keep(
+        given.output,
+        {
+            "benchmark": "failover",
+            "date": tables.today(),
+            "machine": described,
+            "versions": {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]},
+            **found,
+            "seconds": round(time.monotonic() - began),
+        },
+    )
+    for one in found["judged"]:
+        tables.log(
+            f"{one['path']}: {one['within']} of {one['rounds']} within {one['boundSeconds']} s, "
+            f"{one['mostSeconds']} s at most"
+        )
+    tables.log(f"written: {given.output}")
+    return 0 if all(one["holds"] for one in found["judged"]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
