@@ -155,14 +155,40 @@ def active_side(pair: MirrorContext, environment: Mapping[str, str]) -> str | No
     return labels.get(ACTIVE_LABEL)
 
 
-def changes_of(mirror: str) -> Callable[..., "DirectChanges"]:
-    """Return what makes the changes of a mirror; it takes the arguments of `DirectChanges`, without `secret`."""
+def why_outdated(changes: "DirectChanges", pair: MirrorContext) -> str | None:
+    """Return why a mirror's copy is not that of Pulumi's outputs, None if it is: apart from what a failover changes."""
+    try:
+        found = mirror_context.of_outputs(pair.stack, changes.outputs(), pair.mirror, changes.environment, pair.project)
+    except OpsError as error:
+        return str(error).splitlines()[0]
+    if _lasting(found) != _lasting(pair):
+        return f"Secret {changes.secret.namespace}/{changes.secret.name} is not of the last `up`"
+    return None
 
-    def make(*, folder: Path, name: str, environment: Mapping[str, str], **more: Any) -> DirectChanges:
-        secret = find(name, mirror, environment, folder)
-        return DirectChanges(folder=folder, name=name, environment=environment, secret=secret, **more)
 
-    return make
+def _lasting(pair: MirrorContext) -> tuple[Any, Any]:
+    """The outputs and the verification request of a mirror without what a failover changes."""
+    mirror = {key: value for key, value in pair.plan.request["mirror"].items() if key != "active"}
+    outputs = pair.outputs.model_copy(update={"state": "running", "active": "source", "clients_secret": None})
+    return outputs, {**pair.plan.request, "mirror": mirror}
+
+
+def direct_changes(
+    mirror: str,
+    *,
+    folder: Path,
+    name: str,
+    environment: Mapping[str, str],
+    require_permission: Callable[[], None] = lambda: None,
+) -> "DirectChanges":
+    """Return what makes the changes of a mirror of a stack; raises OpsError if the stack file does not have it."""
+    return DirectChanges(
+        folder=folder,
+        name=name,
+        environment=environment,
+        secret=find(name, mirror, environment, folder),
+        require_permission=require_permission,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +256,7 @@ class DirectChanges:
                 f"{of.kind} {of.namespace}/{of.name}: {of.depends_on} must be one of those that the break-glass copy "
                 f"knows (got {value}, allowed {', '.join(of.specs)})."
             )
-        log(f"  {of.kind} {of.namespace}/{of.name}: {of.depends_on} {value}, without Pulumi")
+        log(f"  {of.kind} {of.namespace}/{of.name}: {of.depends_on} {value}")
         self.require_permission()
         field_manager.apply_spec(api, of.api_version, of.kind, of.namespace, of.name, of.specs[value])
         resource = Resource(
@@ -252,7 +278,7 @@ class DirectChanges:
             tls=of.tls,
         )
         data = {key: _encoded(value) for key, value in values.items()}
-        log(f"  Secret {of.namespace}/{of.name}: the target's properties, without Pulumi")
+        log(f"  Secret {of.namespace}/{of.name}: the target's properties")
         self.require_permission()
         field_manager.apply_secret(api, of.namespace, of.name, of.type, of.labels, data)
 

@@ -5,7 +5,7 @@ journal, the plan, or the question whether to begin.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack_file import verification_state
 from ops.recovery import draining, group_offsets, mirror_context, stranded_records, translation
+from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.fence import SourceFence
 from ops.recovery.fencing import STEP as FENCE
 from ops.recovery.fencing import Fencing
@@ -59,26 +60,32 @@ class Options:
 
 
 class Failover:
-    """One failover of one mirror. Without `fence` nobody is refused: people stop the applications."""
+    """One failover of one mirror. Without `fence` nobody is refused: people stop the applications.
+
+    `changes` carries out what a step declares. `reconcile` lets Pulumi take over what was changed without it; None
+    where Pulumi makes the changes itself, or cannot be asked.
+    """
 
     def __init__(
         self,
         known: MirrorContext,
         options: Options,
-        pulumi: StackChanges,
+        changes: StackChanges,
         journal: Journal,
         say: Say,
         fence: SourceFence | None = None,
+        reconcile: Callable[[], None] | None = None,
     ) -> None:
         self.pair = known
         self.options = options
-        self.pulumi = pulumi
+        self.changes = changes
+        self._reconcile = reconcile
         self.journal = journal
         self.say = say
         self.mirror = known.request.mirror
         self.fencing = Fencing(pair=known, at_source=fence, journal=journal, say=say) if fence is not None else None
-        state = verification_state(pulumi.file)
-        self._prover = translation.Prover(known, options.report_dir, pulumi.environment, say, state)
+        state = verification_state(changes.file)
+        self._prover = translation.Prover(known, options.report_dir, changes.environment, say, state)
 
     def steps(self) -> list[Step]:
         """Return the steps of the path in their order."""
@@ -97,7 +104,9 @@ class Failover:
             Step("stop", "stop the mirror: nothing may be copied over what the target writes from now on", self.stop),
             Step("offsets", f"set the groups' offsets on the target, {exact}", self.offsets),
             Step("switch", "record the target as active, and give applications its properties", self.switch),
+            *self._restarting(),
             Step("confirm", "read back who is active and where the groups stand", self.confirm),
+            *([Step("reconcile", "let Pulumi take over what was changed", self.reconcile)] if self._reconcile else ()),
         ]
 
     def count_partitions(self) -> int:
@@ -174,8 +183,8 @@ class Failover:
 
     def stop(self) -> Facts:
         """Declare the mirror stopped, carry it out, and note where both sides stand from now on."""
-        self.pulumi.set_mirror(self.pair.mirror, {"state": self.pair.rest_state})
-        self.pulumi.up(None, self.say)
+        self.changes.set_mirror(self.pair.mirror, {"state": self.pair.rest_state})
+        self.changes.up(None, self.say)
         if self.options.path == PLANNED:
             self._insist_at_rest()
         target = connected(self.pair.target())
@@ -210,14 +219,14 @@ class Failover:
             self.say(f"  on the source only by now: {stranded_records.named(left)}")
         if self.fencing is not None and self.options.path == UNPLANNED:
             self.fencing.declare({tp.topic for tp in self._ends(connected(self.pair.target()))})
-        self.pulumi.set_mirror(self.pair.mirror, {"state": self.pair.rest_state, "active": "target"})
-        self.pulumi.up(self.pair.mirror, self.say)
+        self.changes.set_mirror(self.pair.mirror, {"state": self.pair.rest_state, "active": "target"})
+        self.changes.up(self.pair.mirror, self.say)
         return {"switchedAt": now()}
 
     def confirm(self) -> Facts:
         """Read back what applications will find; raises OpsError if it is not what was set."""
         known = mirror_context.load(
-            self.pair.stack, self.pair.mirror, self.pulumi.environment, self.pair.project, self.pulumi.outputs
+            self.pair.stack, self.pair.mirror, self.changes.environment, self.pair.project, self.changes.outputs
         )
         if known.active != "target":
             raise OpsError(
@@ -229,15 +238,48 @@ class Failover:
         wanted = {group: draining.read_places(found["offsets"]) for group, found in groups.items()}
         group_offsets.require_reached(target, wanted)
         pending = self.fencing.carry_out_declared() if self.fencing and self.options.path == UNPLANNED else {}
-        return {"active": known.active, "clientsSecret": known.outputs.clients_secret, **self._stranded(), **pending}
+        return {
+            "active": known.active,
+            "clientsSecret": known.outputs.clients_secret,
+            **self._stranded(),
+            **pending,
+            **({} if "restart" in self.journal.steps else self._workloads(known).listed()),
+        }
+
+    def restart(self) -> Facts:
+        """Let the applications' pods be replaced, so that they read the Secret again."""
+        return self._workloads(self.pair).restart((self.journal.entry or {})["startedAt"], self.say)
+
+    def reconcile(self) -> Facts:
+        """Let Pulumi carry the stack file out, which declares what is there already; raises OpsError."""
+        if self._reconcile is not None:
+            try:
+                self._reconcile()
+            except OpsError as error:
+                raise OpsError(
+                    f"{error}\nThe target is active, and applications may work there: only Pulumi does not know of it. "
+                    "Remove the cause and run the command again, or finish it with --break-glass."
+                ) from None
+        return {}
+
+    def _restarting(self) -> list[Step]:
+        if not self.pair.outputs.restart_clients:
+            return []
+        words = (
+            f"replace the pods of the workloads that read Secret {self.pair.outputs.clients_secret}, and wait for them"
+        )
+        return [Step("restart", words, self.restart)]
+
+    def _workloads(self, pair: MirrorContext) -> FollowingClients:
+        return FollowingClients(pair, self.changes.environment, self.journal.require_held)
 
     def _who_may_write(self) -> str:
         return self.fencing.who_may_write() if self.fencing is not None else ""
 
     def _run_again(self) -> None:
         """Let the mirror copy what was written since it was drained, and forget all that was done since."""
-        self.pulumi.set_mirror(self.pair.mirror, {"state": "running"})
-        self.pulumi.up(None, self.say)
+        self.changes.set_mirror(self.pair.mirror, {"state": "running"})
+        self.changes.up(None, self.say)
         self.journal.forget("drain", "prove", "stop", "offsets")
 
     def _stranded(self) -> Facts:

@@ -6,7 +6,8 @@ Owns the options, the plan, what makes a failover impossible, and the summary. D
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Self
 
 import typer
 from rich.console import Group, RenderableType
@@ -35,7 +36,7 @@ from ops.recovery.break_glass import BreakGlass
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.fencing import STEP
 from ops.recovery.journal import Journal
-from ops.recovery.mirror_context import FAILBACK_SUFFIX
+from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
 from ops.recovery.operation import (
     DRY_RUN_ENDED,
     DryRun,
@@ -114,12 +115,14 @@ def command(
             journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
             if not dry_run:
                 journal.require_free()
-            make: Callable[..., StackChanges] = break_glass.changes_of(known.mirror) if without_pulumi else PulumiStack
-            pulumi = make(folder=folder, name=to, environment=os.environ, require_permission=journal.require_held)
+            how = _How.of(known, folder, journal, without_pulumi=without_pulumi)
             at_source, unfenced = fence.chosen(
                 known, folder, os.environ, say, journal.require_held, without=without_fence
             )
-            work = failover.Failover(known, options, pulumi, journal, say, at_source)
+            preview_afterwards = unplanned and not dry_run and how.reconciles and not without_preview
+            work = failover.Failover(
+                known, options, how.changes, journal, say, at_source, how.reconcile(preview_first=preview_afterwards)
+            )
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
             with reading("both clusters and the mirror"):
@@ -127,14 +130,14 @@ def command(
             require_possible(seen, options, journal)
             if not journal.may_have_changed:
                 journal.require_room(_positions(seen, work))
-                pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
+                how.changes.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
             if at_source is not None and not unplanned and STEP not in journal.steps:
                 at_source.require_reachable()
-            warnings = [break_glass.UNSEEN if without_pulumi else _UNSEEN]
-            if isinstance(pulumi, PulumiStack) and not without_preview:
+            warnings = [] if preview_afterwards else [break_glass.UNSEEN if how.pulumi is None else _UNSEEN]
+            if how.pulumi is not None and not without_preview and not preview_afterwards:
                 with reading("what `pulumi up` would change, by a preview with the policy pack"):
-                    warnings = _nothing_else(pulumi, known.mirror, journal, options)
-            of_preview = *warnings, *unfenced
+                    warnings = _nothing_else(how.pulumi, known.mirror, journal, options)
+            of_preview = *warnings, *how.warnings, *unfenced
             plan = FailoverPlan(seen=seen, options=options, steps=tuple(steps), journal=journal, of_preview=of_preview)
             if dry_run:
                 show(as_json, plan.document(), plan.table)
@@ -155,6 +158,57 @@ def command(
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command("failover")(command)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _How:
+    """How a failover's changes are carried out: directly, by Pulumi, or directly and taken over by Pulumi at the end.
+
+    `pulumi` is None where it is neither asked nor run.
+    """
+
+    mirror: str
+    changes: StackChanges
+    pulumi: PulumiStack | None
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, known: MirrorContext, folder: Path, journal: Journal, *, without_pulumi: bool) -> Self:
+        """Change directly if the copy beside the mirror is up to date; warn where Pulumi makes the changes itself."""
+        where: Any = {"folder": folder, "name": known.stack, "environment": os.environ}
+        may = journal.require_held
+        if without_pulumi:
+            direct = break_glass.direct_changes(known.mirror, **where, require_permission=may)
+            return cls(mirror=known.mirror, changes=direct, pulumi=None)
+        pulumi = PulumiStack(**where, require_permission=may)
+        try:
+            direct = break_glass.direct_changes(known.mirror, **where, require_permission=may)
+            why = break_glass.why_outdated(direct, known)
+        except OpsError as error:
+            why = str(error).splitlines()[0]
+        if why is None:
+            return cls(mirror=known.mirror, changes=direct, pulumi=pulumi)
+        slower = f"each change is a `pulumi up` of its own, which takes longer, because {why}"
+        return cls(mirror=known.mirror, changes=pulumi, pulumi=pulumi, warnings=(slower,))
+
+    @property
+    def reconciles(self) -> bool:
+        """Whether Pulumi takes over at the end what was changed without it."""
+        return self.pulumi is not None and self.changes is not self.pulumi
+
+    def reconcile(self, *, preview_first: bool) -> Callable[[], None] | None:
+        """Return what lets Pulumi take it over, if it has to; first a preview that refuses other changes, if wanted."""
+        pulumi = self.pulumi
+        if pulumi is None or not self.reconciles:
+            return None
+
+        def reconcile() -> None:
+            if preview_first:
+                for warning in undeployed_changes.require_none(pulumi, self.mirror, resumes=True):
+                    say(f"! {warning}")
+            pulumi.up(self.mirror, say)
+
+        return reconcile
 
 
 _UNSEEN = "no preview was made: what else lies in the checkout is unknown, and is carried out with it"

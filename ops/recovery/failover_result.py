@@ -23,6 +23,8 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
     `stranded` are the offsets, by partition, that the source has at the end and that are not on the target: after a
     planned failover what was written there since it was drained. None: the source could not be asked. `recordsLost` is
     their sum; if an unplanned one could not ask at the end, what it found when the mirror was stopped.
+    `workloads` read the Secret of the active side, None if nobody can tell (`workloadsWhy`); `notRestarted` are those
+    whose pods `clients.restart` could not replace, with the reason, None if it was not asked for.
     `pendingFence` is the reason why, after an unplanned one, the source is not fenced yet.
     A group's `repeated` is None where the source could not be asked: at most `left`, which it
     has to read on the target. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of
@@ -45,6 +47,7 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
         "recordsLost": lost if planned or lost is not None else measured.get("notMirrored"),
         "stranded": left,
         "pendingFence": steps["confirm"].get("pendingFence"),
+        **_workloads({**steps["confirm"], **steps.get("restart", {})}),
         "newestMirrored": measured.get("newestMirrored"),
         "groups": {
             group: {key: found.get(key) for key in ("repeated", "skipped", "left")}
@@ -60,6 +63,10 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
         "switchedAt": steps["switch"]["switchedAt"],
         "seconds": {name: found["seconds"] for name, found in steps.items() if "seconds" in found},
     }
+
+
+def _workloads(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: facts.get(key) for key in ("workloads", "workloadsWhy", "notRestarted")}
 
 
 def summary(done: Mapping[str, Any]) -> RenderableType:
@@ -87,7 +94,7 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     text = (
         f"Applications find the target's properties in Secret {secret}." if secret else "No Secret tells applications."
     )
-    lines.append(Text(text))
+    lines += [Text(text), *_following(done)]
     if why := done.get("pendingFence"):
         lines.append(
             Text(
@@ -99,6 +106,19 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     if command := done.get("reconcileWith"):
         lines.append(Text(f"! Pulumi does not know of it. Once its state is in reach again: {command}", "yellow"))
     return Group(*lines)
+
+
+def _following(done: Mapping[str, Any]) -> list[Text]:
+    """Which workloads follow the switch, and which must be restarted by people."""
+    if why := done.get("workloadsWhy"):
+        return [Text(f"! Which workloads read that Secret is unknown: restart them yourself. {why}", "yellow")]
+    workloads, left = done.get("workloads") or [], done.get("notRestarted")
+    if not workloads:
+        return []
+    if left is None:
+        return [Text(f"They read it: {', '.join(workloads)}. Restart those that do not read it again by themselves.")]
+    lines = [Text(f"Restarted: {', '.join(one for one in workloads if one not in left) or 'none'}.")]
+    return [*lines, *(Text(f"! {one} is not restarted: {why}", "red") for one, why in left.items())]
 
 
 def _notes(done: Mapping[str, Any]) -> list[Text]:
@@ -142,8 +162,8 @@ def _notes(done: Mapping[str, Any]) -> list[Text]:
 
 
 def unsettled(done: Mapping[str, Any]) -> bool:
-    """Return whether, after a finished failover, records may be lost or skipped, or nobody can tell."""
-    if done["path"] == PLANNED and done["recordsLost"] != 0:
+    """Return whether records may be lost or skipped after a finished failover, nobody can tell, or pods are old."""
+    if (done["path"] == PLANNED and done["recordsLost"] != 0) or done.get("notRestarted"):
         return True
     return done["translationUnknown"] is not None or any(found["mayBeSkipped"] for found in done["groups"].values())
 

@@ -152,7 +152,7 @@ def test_the_status_of_a_healthy_pair(site: Site) -> None:
 def test_a_planned_failover_loses_and_repeats_nothing_however_often_it_is_interrupted(site: Site) -> None:
     before = (site.folder / "Pulumi.stg.yaml").read_text("utf-8")
     planned = ops(site.sandbox, "failover", "--to", "stg", "--exact", "--dry-run", "-C", str(site.folder))
-    wanted = ["fence", "drain", "prove", "stop", "offsets", "switch", "confirm"]
+    wanted = ["fence", "drain", "prove", "stop", "offsets", "switch", "confirm", "reconcile"]
     assert [step["name"] for step in planned["steps"]] == wanted
     assert (site.folder / "Pulumi.stg.yaml").read_text("utf-8") == before
 
@@ -229,7 +229,7 @@ def test_an_unplanned_failover_says_what_nobody_can_know_and_the_failback_brings
     assert refused.returncode == 2
     assert "--unplanned" in refused.stdout
     begun: list[str] = []
-    steps = ["measure", "stop", "offsets", "switch", "confirm"]
+    steps = ["measure", "stop", "offsets", "switch", "confirm", "reconcile"]
     done = site.run("failover", "--to", "stg", "--unplanned", at={step: partial(begun.append, step) for step in steps})
 
     assert begun == steps

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ class Site:
     environment: dict[str, str]
 
     def changes(self, **more: Any) -> DirectChanges:
-        make = break_glass.changes_of("mm2")
+        make = partial(break_glass.direct_changes, "mm2")
         return make(folder=self.folder, name="stg", environment=self.environment, **more)
 
     def held(self, plural: str, name: str) -> dict[str, Any]:
@@ -195,6 +196,33 @@ def test_the_active_side_is_known_by_the_copys_label(site: Site) -> None:
     del site.server.objects["secrets", "mm2-break-glass"]
     assert break_glass.active_side(known, site.environment) is None
     assert break_glass.active_side(known, {"KUBECONFIG": "/nowhere"}) is None
+
+
+def test_a_copy_is_up_to_date_whatever_a_failover_changed(site: Site) -> None:
+    pair, changes = break_glass.load("stg", None, site.environment, site.folder), site.changes()
+    assert break_glass.why_outdated(changes, pair) is None
+    changes.set_mirror("mm2", {"state": "stopped", "active": "target"})
+    changes.up("mm2", lambda _: None)
+    assert break_glass.why_outdated(changes, pair) is None
+
+
+@pytest.mark.parametrize(
+    ("settings_of_the_last_up", "why"),
+    [
+        ({"topics": ["items", "more"]}, "Secret stg/mm2-break-glass is not of the last `up`"),
+        ({"version": "4.2.0"}, "Secret stg/mm2-break-glass is not of the last `up`"),
+        (None, "Secret stg/mm2-break-glass: must exist"),
+    ],
+)
+def test_a_copy_that_is_old_or_gone_is_not_used(
+    site: Site, settings_of_the_last_up: dict[str, Any] | None, why: str
+) -> None:
+    engine = Engine()
+    seen = up(engine, settings(**(settings_of_the_last_up or {})))
+    pair = mirror_context.of_outputs("stg", seen.exports, "mm2", site.environment, site.folder)
+    if settings_of_the_last_up is None:
+        del site.server.objects["secrets", "mm2-break-glass"]
+    assert why in str(break_glass.why_outdated(site.changes(), pair))
 
 
 @pytest.mark.parametrize("more", [["--dry-run"], ["--unplanned", "--dry-run"]])

@@ -8,6 +8,7 @@ from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import draining, failover_result, mirror_context
+from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.failover import PLANNED, UNPLANNED
 from tests.support.failover_sides import DRAINED, ITEMS, OFFSETS, STOPPED, STORE, Sides, work
 from tests.support.recovery_pair import known
@@ -24,7 +25,13 @@ def test_the_switch_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch) 
     done.switch()
     assert (sides.declared, sides.ups) == ([{"state": "stopped", "active": "target"}], ["mm2"])
     monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
-    assert done.confirm() == {"active": "target", "clientsSecret": "mm2-clients", "stranded": {}}
+    monkeypatch.setattr(FollowingClients, "listed", lambda _: {"workloads": ["Deployment stg/orders"]})
+    assert done.confirm() == {
+        "active": "target",
+        "clientsSecret": "mm2-clients",
+        "stranded": {},
+        "workloads": ["Deployment stg/orders"],
+    }
     sides.target.held["orders"][ITEMS] = 7
     with pytest.raises(OpsError, match="must stand at 8 or further"):
         done.confirm()

@@ -105,7 +105,7 @@ def test_whatever_ends_a_failover_before_its_switch_takes_the_fence_down(
 def test_a_fence_stays_once_the_switch_is_recorded(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     done = work(fence=source.fence(), **DRAINED, **STOPPED, offsets=OFFSETS)
     done.journal.done("fence", done.fence())
-    monkeypatch.setattr(type(done.pulumi), "up", lambda *_: (_ for _ in ()).throw(OpsError("no bucket")))
+    monkeypatch.setattr(type(done.changes), "up", lambda *_: (_ for _ in ()).throw(OpsError("no bucket")))
     with pytest.raises(OpsError, match="no bucket"):
         done.switch()
     done.lift_fence()
@@ -120,7 +120,7 @@ def test_a_killed_command_goes_on_with_what_it_has_fenced_or_takes_it_down(sourc
     found = of_journal(killed.journal, "stg")
     assert found is not None
     assert "interrupted at 1/7 (fence)" in (found.problem or "")
-    again = Failover(known(), killed.options, killed.pulumi, killed.journal, print, source.fence())
+    again = Failover(known(), killed.options, killed.changes, killed.journal, print, source.fence())
     run(again, "drain", OpsError("refused"))
     assert not fenced(source)
 
@@ -129,7 +129,7 @@ def test_a_fence_that_cannot_be_taken_down_is_reported_and_stays_in_the_journal(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said, done = list[str](), work(fence=source.fence())
-    done = Failover(done.pair, done.options, done.pulumi, done.journal, said.append, source.fence())
+    done = Failover(done.pair, done.options, done.changes, done.journal, said.append, source.fence())
     monkeypatch.setattr(SourceFence, "take_down", lambda *_: (_ for _ in ()).throw(OpsError("API server is away")))
     run(done, "drain", OpsError("refused"))
     assert any("may still be up" in line and "API server is away" in line for line in said)
@@ -140,7 +140,7 @@ def test_a_fence_that_cannot_be_taken_down_is_reported_and_stays_in_the_journal(
 def test_who_has_lost_the_lease_takes_nothing_down(source: Source) -> None:
     journal = Kept(entry(finished=None))
     at_source, _ = fence.at_source(known(), source.folder, source.environment, print, journal.require_held)
-    done = Failover(known(), work().options, work().pulumi, journal, print, at_source)
+    done = Failover(known(), work().options, work().changes, journal, print, at_source)
     done.fence()
     journal.lease.lost = True
     done.lift_fence()
@@ -244,7 +244,7 @@ def test_an_unplanned_failover_goes_on_if_the_source_cannot_be_fenced(
 def test_an_unplanned_failover_that_ends_takes_nothing_down(source: Source) -> None:
     planned = work(PLANNED, fence=source.fence())
     planned.fence()
-    taken_over = Failover(known(), work(UNPLANNED).options, planned.pulumi, planned.journal, print, source.fence())
+    taken_over = Failover(known(), work(UNPLANNED).options, planned.changes, planned.journal, print, source.fence())
     taken_over.lift_fence()
     assert fenced(source)
 

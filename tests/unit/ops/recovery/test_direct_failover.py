@@ -1,0 +1,136 @@
+"""A failover that makes its changes directly: when Pulumi is asked, and what is done where it cannot follow."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.errors import OpsError
+from ops.pulumi.stack import PulumiStack
+from ops.recovery import break_glass, client_workloads, failover_command
+from ops.recovery.client_workloads import FollowingClients
+from ops.recovery.failover import PLANNED, UNPLANNED, Failover, Options
+from tests.support.failover_sides import OFFSETS
+from tests.support.recovery_pair import Kept, entry, known
+from tests.support.recovery_project import Project
+
+SECRET = break_glass.BreakGlassSecret(namespace="rt-inventory-stg", mirror="mm2", context=None, environment={})
+
+
+@pytest.fixture
+def copy(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """A copy beside the mirror; what it says of why it is outdated may be replaced."""
+    why: list[str | None] = [None]
+    monkeypatch.setattr(break_glass, "find", lambda *_: SECRET)
+    monkeypatch.setattr(break_glass, "why_outdated", lambda *_: why[0])
+    return why
+
+
+def names(found: Any) -> list[str]:
+    return [step["name"] for step in found["steps"]]
+
+
+def test_a_plan_ends_with_pulumi_where_the_changes_are_made_directly(project: Project, copy: list[str | None]) -> None:
+    found = project.document("failover", "--to", "stg", "--dry-run")
+    assert names(found)[-2:] == ["confirm", "reconcile"]
+    assert not [warning for warning in found["warnings"] if "pulumi up" in warning]
+    assert len(project.previewed) == 1
+
+
+def test_without_an_up_to_date_copy_each_change_is_an_up(project: Project, copy: list[str | None]) -> None:
+    copy[0] = "Secret stg/mm2-break-glass is not of the last `up`"
+    found = project.document("failover", "--to", "stg", "--dry-run")
+    assert names(found)[-1] == "confirm"
+    assert [warning for warning in found["warnings"] if "not of the last `up`" in warning]
+
+
+def test_break_glass_leaves_pulumi_out(
+    project: Project, copy: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(break_glass, "load", lambda *_: project.pair)
+    found = project.document("failover", "--to", "stg", "--break-glass", "--dry-run")
+    assert "reconcile" not in names(found)
+
+
+def of(
+    how: list[str], *, preview_first: bool, monkeypatch: pytest.MonkeyPatch, refuses: str = ""
+) -> Callable[[], None]:
+    def preview(*_: Any, **options: Any) -> list[str]:
+        how.append(f"preview {options}")
+        if refuses:
+            raise OpsError(refuses)
+        return ["found"]
+
+    monkeypatch.setattr(failover_command.undeployed_changes, "require_none", preview)
+    monkeypatch.setattr(PulumiStack, "up", lambda _, mirror, __: how.append(f"up {mirror}"))
+    engine = PulumiStack(folder=Path(), name="stg", environment={})
+    direct = break_glass.DirectChanges(folder=Path(), name="stg", secret=SECRET, environment={})
+    made = failover_command._How(mirror="mm2", changes=direct, pulumi=engine).reconcile(preview_first=preview_first)
+    assert made is not None
+    return made
+
+
+def test_an_unplanned_failover_previews_before_pulumi_takes_over_and_not_before_the_switch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    of(done, preview_first=True, monkeypatch=monkeypatch)()
+    assert done == ["preview {'resumes': True}", "up mm2"]
+    done.clear()
+    with pytest.raises(OpsError, match="other changes"):
+        of(done, preview_first=True, monkeypatch=monkeypatch, refuses="other changes")()
+    assert done == ["preview {'resumes': True}"]
+    done.clear()
+    of(done, preview_first=False, monkeypatch=monkeypatch)()
+    assert done == ["up mm2"]
+
+
+def failover(reconcile: Callable[[], None] | None, path: str = PLANNED, **changed: Any) -> Failover:
+    options = Options(path=path, exact=False, drain_s=30.0, report_dir=Path("reports"))
+    engine = PulumiStack(folder=Path(), name="stg", environment={})
+    journal = Kept(entry(finished=None, offsets=OFFSETS, drain={"ends": {}}, stop={}))
+    return Failover(known(**changed), options, engine, journal, lambda _: None, None, reconcile)
+
+
+@pytest.mark.parametrize("path", [PLANNED, UNPLANNED])
+def test_what_pulumi_cannot_take_over_leaves_the_target_active(path: str) -> None:
+    def refuse() -> None:
+        raise OpsError("stack stg: must not be locked.")
+
+    steps = failover(refuse, path).steps()
+    assert steps[-1].name == "reconcile"
+    with pytest.raises(OpsError, match=r"must not be locked\.\nThe target is active, and applications may work there"):
+        steps[-1].action()
+    assert failover(None, path).steps()[-1].name == "confirm"
+
+
+def test_workloads_are_restarted_after_the_switch_where_the_mirror_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FollowingClients, "restart", lambda _, stamp, __: {"workloads": ["a"], "notRestarted": {}})
+    work = failover(None, restartClients=True)
+    found = [step.name for step in work.steps()]
+    assert found[found.index("switch") + 1] == "restart"
+    assert work.steps()[found.index("restart")].action() == {"workloads": ["a"], "notRestarted": {}}
+    assert "restart" not in [step.name for step in failover(None).steps()]
+
+
+def test_workloads_that_nobody_can_ask_for_keep_no_failover_from_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: Any) -> Any:
+        raise OpsError("kubernetes: your account must be allowed to do this (got 403).")
+
+    monkeypatch.setattr(client_workloads, "kubernetes", refuse)
+    following = FollowingClients(known(), {}, lambda: None)
+    found = following.listed()
+    assert (found["workloads"], "403" in found["workloadsWhy"]) == (None, True)
+    assert following.restart("then", lambda _: None) == found
+    assert FollowingClients(known(clientsSecret=None), {}, lambda: None).listed() == {"workloads": []}
+
+
+def test_who_has_lost_the_lease_restarts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise OpsError("the Lease is lost")
+
+    with pytest.raises(OpsError, match="the Lease is lost"):
+        FollowingClients(known(), {}, refuse).restart("then", lambda _: None)
