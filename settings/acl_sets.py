@@ -106,7 +106,7 @@ def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str, *, fenced:
 def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Acl]:
     """Write the copies and MirrorMaker's own topics, be Connect's group, set the groups' positions.
 
-    Of a mirror of this stack also read the ACLs: the verification asks who may write.
+    Of a mirror of this stack also read the ACLs, unless it shall not: the verification asks who may write.
     """
     if mirror is None:
         return [*_topics(entry.topics, entry.match, _COPY), *_groups(entry.groups, _GROUP)]
@@ -122,7 +122,10 @@ def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
     if mirror.exactly_once:
         ids = f"connect-cluster-{mirror.connect_group}", mirror.connect_group
         result.append(_acl("transactionalId", ids, "prefix", ("Write", "Describe")))
-    result.append(Acl(type="cluster", operations=("Alter", "Describe") if mirror.sync_topic_acls else ("Describe",)))
+    if mirror.sync_topic_acls:
+        result.append(Acl(type="cluster", operations=("Alter", "Describe")))
+    elif entry.describe_cluster:
+        result.append(Acl(type="cluster", operations=("Describe",)))
     return result
 
 

@@ -7,7 +7,7 @@ allowed (`StandardAuthorizer`), so that rights with wildcards and prefixes stay 
 prefixes and no other pattern: what no rule stands for is in `Coverage.without_rule`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,14 @@ from settings.mirror_parts import TOPICS_EXCLUDE
 from settings.mirrors import Mirror
 from settings.model import Model
 from settings.names import KafkaName, Label, copied
-from settings.users import Deny, Operation, User
+from settings.users import Acl, Deny, Operation, User
 
 if TYPE_CHECKING:
     from settings.stack import Stack
 
 OPERATIONS: tuple[Operation, ...] = ("Write", "Delete", "Alter")
 _EVERY_TOPIC = "*"
+_CHANGES = {*OPERATIONS, "All"}
 _SETS_OF_MIRRORS = {"mirror-source", "mirror-target", "failback"}
 
 
@@ -69,17 +70,38 @@ def has_rules(cluster: Cluster) -> bool:
 
 
 def rules(user: User, settings: "Stack") -> tuple[Deny, ...]:
-    """Return what the fence denies a declared user: at most one rule for names and one for prefixes."""
+    """Return what the fence denies a declared user: at most one rule for names and one for prefixes.
+
+    Of what mirrors bring to this stack only what the user's rights allow: who may write none of it needs no rule, and
+    one more mirror changes no user of another one.
+    """
     if not has_rules(settings.cluster) or user not in application_users(settings):
         return ()
     declared = settings.fence or Fence()
     covered = [coverage(each) for each in settings.mirrors if is_read_only(each)]
-    topics = dict.fromkeys([*declared.topics, *(name for each in covered for name in each.topics)])
-    prefixes = dict.fromkeys([*declared.prefixes, *(begin for each in covered for begin in each.prefixes)])
+    rights = [each for each in settings.acls(user) if each.type == "topic" and _CHANGES & {*each.operations}]
+    names = (name for each in covered for name in each.topics if _reach(rights, name, is_prefix=False))
+    begins = (begin for each in covered for begin in each.prefixes if _reach(rights, begin, is_prefix=True))
+    topics, prefixes = dict.fromkeys([*declared.topics, *names]), dict.fromkeys([*declared.prefixes, *begins])
     return (
         *([Deny(type="topic", names=tuple(topics), operations=OPERATIONS)] if topics else []),
         *([Deny(type="topic", names=tuple(prefixes), match="prefix", operations=OPERATIONS)] if prefixes else []),
     )
+
+
+def _reach(rights: Sequence[Acl], name: str, *, is_prefix: bool) -> bool:
+    """Whether one of the rights is for the topic, or for one that begins so."""
+    if name == _EVERY_TOPIC and not is_prefix:
+        return bool(rights)
+    for right in rights:
+        for given in right.names:
+            if given == _EVERY_TOPIC and right.match == "literal":
+                return True
+            if (name if right.match == "literal" else name[: len(given)]) == given:
+                return True
+            if is_prefix and given.startswith(name):
+                return True
+    return False
 
 
 def is_read_only(mirror: Mirror) -> bool:

@@ -103,6 +103,8 @@ class AclSet(Model):
     """Whether another stack's mirror reads ACLs here."""
     canary: KafkaName | None = None
     """Topic to which the verification's canary of another stack's mirror is written."""
+    describe_cluster: bool = True
+    """Whether the mirror's user sees all ACLs, which `standby_read_only` asks for, and all groups' names with them."""
 
 
 PASSWORD_GENERATION = f"{NAMESPACE}/password-generation"

@@ -69,7 +69,7 @@ def _acls(user_at: Subject, user: User) -> Iterator[Problem]:
 
 
 def _acl_set(at: Subject, entry: AclSet, mirrors: Mapping[str, Mirror]) -> Iterator[Problem]:
-    used = {**_USES, "mirror-source": _OF_SOURCE, "mirror-target": _OF_TARGET}[entry.set]
+    used = {**_USES, "mirror-source": _OF_SOURCE, "mirror-target": {*_OF_TARGET, "describe_cluster"}}[entry.set]
     for name in sorted(entry.model_fields_set - used - {"set"}):
         yield at.problem(
             str(AclSet.model_fields[name].alias),

@@ -45,6 +45,31 @@ def test_applications_may_not_write_delete_or_alter_what_a_mirror_brings() -> No
     assert denied(target()) == [("literal", ("items", "store.inventory"))]
 
 
+@pytest.mark.parametrize(
+    ("acl", "wanted"),
+    [
+        ({"names": ["items"], "operations": ["Read", "Write"]}, [("literal", ("items",))]),
+        ({"names": ["items", "store.inventory"], "operations": ["Read", "Describe"]}, []),
+        ({"names": ["store."], "match": "prefix", "operations": ["All"]}, [("literal", ("store.inventory",))]),
+        ({"names": ["orders.eu"], "operations": ["Write"]}, [("prefix", ("orders.",))]),
+        ({"names": ["orders.eu."], "match": "prefix", "operations": ["Delete"]}, [("prefix", ("orders.",))]),
+        ({"names": ["o"], "match": "prefix", "operations": ["Alter"]}, [("prefix", ("orders.",))]),
+        ({"names": ["stock."], "match": "prefix", "operations": ["Write"]}, []),
+        (
+            {"names": ["*"], "operations": ["Write"]},
+            [("literal", ("items", "store.inventory")), ("prefix", ("orders.",))],
+        ),
+    ],
+)
+def test_who_may_write_nothing_of_a_mirror_is_denied_nothing(acl: dict[str, Any], wanted: Any) -> None:
+    values = with_value(TARGET, "users/+", {"name": "one", "acls": [{"type": "topic", **acl}]})
+    values = with_value(values, "mirrors/0/topics", ["items", r"store\.inventory", r"orders\..*"])
+    assert denied(parse(values), "one") == wanted
+    values = with_value(values, "mirrors/0/topics", [".*"])
+    writes = {*acl["operations"]} & {"Write", "Delete", "Alter", "All"}
+    assert denied(parse(values), "one") == ([("literal", ("*",))] if writes else [])
+
+
 def test_an_active_target_refuses_nobody() -> None:
     assert denied(target(active="target", state="stopped")) == []
 
