@@ -168,9 +168,11 @@ def dedicated(
     mirrors = {"vm": as_dedicated(settings.mirrors[0])}
     sets = {
         "source": AclSet(set="mirror-source", topics=(TOPIC,), groups=("*",)),
-        "target": AclSet(set="mirror-target", mirror="vm"),
+        "target": AclSet(set="mirror-target", mirror="vm", describe_cluster=False),
     }
-    rights = {end: rules(acl_sets.expand(entry, mirrors, settings.kafka_version)) for end, entry in sets.items()}
+    rights = {
+        end: rules(acl_sets.expand(entry, mirrors, settings.kafka_version, fenced=False)) for end, entry in sets.items()
+    }
     values = {
         provider.place("source", "ca"): pair.dev["clusterCaCertificate"],
         provider.place("source", "password"): make_user(source, "vm-reader", rights["source"]),
