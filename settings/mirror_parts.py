@@ -87,7 +87,7 @@ class Clients(Model):
     target: Label
     """User of this stack, for applications while the target is active."""
     restart: bool = False
-    """Whether a failover and a failback restart the workloads that read the Secret, and wait for their new pods."""
+    """Whether a failover restarts the workloads that read the Secret, and waits for their new pods."""
 
 
 class Reverse(Model):
