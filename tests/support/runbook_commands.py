@@ -85,7 +85,7 @@ def exchange_roles(dev: dict[str, Any], stg: dict[str, Any]) -> None:
     blocks = re.findall(r"^( *)```yaml\n(.*?)^\1```$", text, re.DOTALL | re.MULTILINE)
     reading, mirror = (yaml.safe_load(textwrap.dedent(block)) for _, block in blocks)
     del stg["rt-inventory:mirrors"]
-    del _user(stg, "rt-inv-stg-user")["acls"]
+    _user(stg, "rt-inv-stg-user").pop("acls", None)
     _user(stg, "rt-inv-stg-user").update(reading)
     dev.pop("rt-inventory:fence", None)
     _user(dev, "rt-inv-dev-user")["aclSets"] = [{"set": "mirror-target", "mirror": "home"}]

@@ -206,7 +206,7 @@ def test_a_command_killed_in_the_fence_is_reported_and_the_next_one_takes_it_dow
     found = site.status()
     assert found["recovery"]["step"] == "fence"
     assert found["recovery"]["state"] == "interrupted"
-    assert [problem for problem in found["problems"] if "failover interrupted at 1/7 (fence)" in problem]
+    assert [problem for problem in found["problems"] if "failover interrupted at 1/8 (fence)" in problem]
     code = site.until(r"\] drain: (?!done)", *FAILOVER, ended_by=signal.SIGTERM)
     assert code not in (0, -signal.SIGTERM)
     assert not site.is_fenced
