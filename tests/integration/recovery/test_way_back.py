@@ -20,6 +20,7 @@ from ...support.projects import KEY, Document, Project
 from ...support.running_sandbox import Sandbox
 
 SOURCE, TARGET, MIRROR = "dev", "stg", "mm2"
+APPLICATION = "inventory-app"
 TOPIC = "items"
 TOPICS = (TOPIC, "items.inventory", "store.inventory")
 ARRIVE_S, OFFSETS_S, QUIET_S = 90.0, 60.0, 6.0
@@ -146,7 +147,8 @@ def test_after_roles_are_exchanged_a_source_that_was_rebuilt_empty_is_filled_ane
     project.up(SOURCE)
     assert held(project, SOURCE) == []
     exchange_roles(project.config[SOURCE], project.config[TARGET])
-    project.entry(SOURCE, "mirrors", "home").update(INTERVALS)
+    applications = {"clients": {"source": APPLICATION, "target": APPLICATION}}  # the default pair names its own
+    project.entry(SOURCE, "mirrors", "home").update(INTERVALS | applications)
     project.run(TARGET, "state", "unprotect", "--all", "--yes", timeout_s=60)
     project.up(TARGET)
     project.up(SOURCE)
