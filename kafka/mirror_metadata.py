@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType  # type: ignore[attr-defined]  # the package does not list what it re-exports
+from confluent_kafka.admin import ResourcePatternType  # type: ignore[attr-defined]  # the package does not list what it re-exports
 
 from contract.verification_request import InternalTopic, Mirror, Request, may_exist
-from kafka.cluster import CALL_DEADLINE_S, Cluster
+from kafka.cluster import Cluster
 from kafka.connector_status import ResourceStatus, resource_status
 from kafka.errors import Answers, Fact, denial, reason
 from kafka.mirror_position import Deadline, Log
 from kafka.topic_metadata import Configuration, Difference, TopicState, differences, topic_configs, topic_states
-from kafka.topic_writers import BrokerRights, ask
+from kafka.topic_writers import BrokerRights, ask, topic_rules
 
 
 @dataclass(frozen=True, order=True)
@@ -236,25 +236,13 @@ def _problem(found: Metadata, mirror: Mirror) -> str | None:
 
 def topic_acls(cluster: Cluster) -> TopicAcls:
     """Return the ACLs of all literal topic names; needs DESCRIBE on the cluster."""
-    anything: Any = None  # the package's types do not know that None matches every name
-    every = AclBindingFilter(
-        ResourceType.TOPIC,
-        anything,
-        ResourcePatternType.LITERAL,
-        anything,
-        anything,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    what, needs, admin = "describe ACLs", "DESCRIBE on the cluster", cluster.admin
+    what, needs = "describe ACLs", "DESCRIBE on the cluster"
     try:
-        # librdkafka takes a refusal of DescribeAcls for an empty answer, so what the user may do is asked first.
-        allowed = admin.describe_cluster(include_authorized_operations=True, request_timeout=CALL_DEADLINE_S).result()
-        if AclOperation.DESCRIBE not in (allowed.authorized_operations or []):
-            return TopicAcls(refused=denial(cluster.side, what, needs))
-        bindings = admin.describe_acls(every, request_timeout=CALL_DEADLINE_S).result()
+        bindings: list[Any] | None = topic_rules(cluster, ResourcePatternType.LITERAL)
     except KafkaException as error:
         return TopicAcls(refused=reason(cluster.side, what, needs, error))
+    if bindings is None:
+        return TopicAcls(refused=denial(cluster.side, what, needs))
     return TopicAcls(
         acls=frozenset(
             TopicAcl(one.name, one.principal, one.operation.name, one.permission_type.name, one.host)

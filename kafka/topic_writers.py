@@ -32,7 +32,7 @@ _SUPER_USERS, _ALLOW_EVERYONE = "super.users", "allow.everyone.if.no.acl.found"
 _OPERATORS = re.compile(
     r"User:CN=[^,]+-(kafka|cluster-operator|entity-(topic|user)-operator|cruise-control|kafka-exporter),.*O=io\.strimzi"
 )
-_NOT_TOLD = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, *DENIED)
+_REFUSED = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, *DENIED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,32 +134,37 @@ def is_operators(principal: str) -> bool:
     return _OPERATORS.match(principal) is not None
 
 
-def _rules(cluster: Cluster, unknown: list[str]) -> tuple[AclBinding, ...] | None:
+def topic_rules(cluster: Cluster, pattern: ResourcePatternType) -> list[AclBinding] | None:
+    """Return the ACLs of topics by a kind of pattern; None if the user has no Describe on the cluster.
+
+    Raises KafkaException.
+    """
     anything: Any = None  # the package's types do not know that None matches every name
     every = AclBindingFilter(
-        ResourceType.TOPIC,
-        anything,
-        ResourcePatternType.ANY,
-        anything,
-        anything,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
+        ResourceType.TOPIC, anything, pattern, anything, anything, AclOperation.ANY, AclPermissionType.ANY
     )
     admin = cluster.admin
+    # librdkafka takes a refusal of DescribeAcls for an empty answer, so what the user may do is asked first.
+    allowed = admin.describe_cluster(include_authorized_operations=True, request_timeout=CALL_DEADLINE_S).result()
+    if AclOperation.DESCRIBE not in (allowed.authorized_operations or []):
+        return None
+    found: list[AclBinding] = admin.describe_acls(every, request_timeout=CALL_DEADLINE_S).result()
+    return found
+
+
+def _rules(cluster: Cluster, unknown: list[str]) -> tuple[AclBinding, ...] | None:
     try:
-        # librdkafka takes a refusal of DescribeAcls for an empty answer, so what the user may do is asked first.
-        allowed = admin.describe_cluster(include_authorized_operations=True, request_timeout=CALL_DEADLINE_S).result()
-        if AclOperation.DESCRIBE not in (allowed.authorized_operations or []):
-            unknown.append(cluster.refusals.denial([("Describe", "cluster")]))
-            return None
-        return tuple(admin.describe_acls(every, request_timeout=CALL_DEADLINE_S).result())
+        found = topic_rules(cluster, ResourcePatternType.ANY)
     except KafkaException as error:
         if code_of(error) == KafkaError.SECURITY_DISABLED:
             return None
-        if code_of(error) not in _NOT_TOLD:
+        if code_of(error) not in _REFUSED:
             cluster.refusals.call("describe the access rules", error, None)
+        found = None
+    if found is None:
         unknown.append(cluster.refusals.denial([("Describe", "cluster")]))
         return None
+    return tuple(found)
 
 
 def _broker_config(cluster: Cluster, unknown: list[str]) -> dict[str, str] | None:
@@ -171,7 +176,7 @@ def _broker_config(cluster: Cluster, unknown: list[str]) -> dict[str, str] | Non
     except StopIteration:
         unknown.append("no broker is known")
     except KafkaException as error:
-        if code_of(error) not in _NOT_TOLD:
+        if code_of(error) not in _REFUSED:
             cluster.refusals.call("describe a broker's configuration", error, None)
         unknown.append(cluster.refusals.denial([("DescribeConfigs", "cluster")]))
     return None
