@@ -9,7 +9,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -100,18 +100,29 @@ def change_mirror(file: Path, mirror: str, values: Values) -> None:
     Raises OpsError if a setting cannot be changed in place, such as one from an anchor, or if the file cannot be
     written.
     """
+    wanted = ", ".join(f"without {key}" if value is None else f"{key}: {value}" for key, value in values.items())
+    edit(
+        file,
+        lambda text: changed(text, mirror, values),
+        f"settings of mirror {mirror} must stand in its own entry, to be changed there (got another form). Write them "
+        f"by hand ({wanted}), then run this again.",
+    )
+
+
+def edit(file: Path, change: Callable[[str], str], refusal: str) -> None:
+    """Replace the text of a stack file by what `change` makes of it; line ends stay what they are.
+
+    Raises OpsError: with `refusal` if `change` raises ValueError or YAMLError, for then it cannot be done in place; or
+    if the file cannot be written.
+    """
     try:
-        with file.open(encoding="utf-8", newline="") as opened:  # line ends stay what they are
+        with file.open(encoding="utf-8", newline="") as opened:
             before = opened.read()
-        after = changed(before, mirror, values)
+        after = change(before)
         if after != before:
             replace_text(file.resolve(), after)
     except (ValueError, yaml.YAMLError):
-        wanted = ", ".join(f"without {key}" if value is None else f"{key}: {value}" for key, value in values.items())
-        raise OpsError(
-            f"file {file}: settings of mirror {mirror} must stand in its own entry, to be changed there (got another "
-            f"form). Write them by hand ({wanted}), then run this again."
-        ) from None
+        raise OpsError(f"file {file}: {refusal}") from None
     except OSError as error:
         raise OpsError(f"file {file}: must be writable ({error.strerror}). Nothing was changed.") from error
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from ops.errors import OpsError
-from ops.pulumi.stack_file import replace_text
+from ops.pulumi.stack_file import edit
 from settings import NAMESPACE
 
 _CONFIG = "config"
@@ -26,20 +25,14 @@ def change_setting(file: Path, key: str, value: Lists | None, comment: str) -> N
 
     Raises OpsError if the file is written in a form that cannot be changed in place, or cannot be written.
     """
-    try:
-        with file.open(encoding="utf-8", newline="") as opened:  # line ends stay what they are
-            before = opened.read()
-        after = changed(before, f"{NAMESPACE}:{key}", value, comment)
-        if after != before:
-            replace_text(file.resolve(), after)
-    except (ValueError, yaml.YAMLError):
-        wanted = "without it" if value is None else json.dumps({f"{NAMESPACE}:{key}": value})
-        raise OpsError(
-            f"file {file}: {NAMESPACE}:{key} must stand below `config:` on lines of its own, to be changed there (got "
-            f"another form). Write it by hand ({wanted}), then run this again."
-        ) from None
-    except OSError as error:
-        raise OpsError(f"file {file}: must be writable ({error.strerror}). Nothing was changed.") from error
+    name = f"{NAMESPACE}:{key}"
+    wanted = "without it" if value is None else json.dumps({name: value})
+    edit(
+        file,
+        lambda text: changed(text, name, value, comment),
+        f"{name} must stand below `config:` on lines of its own, to be changed there (got another form). Write it by "
+        f"hand ({wanted}), then run this again.",
+    )
 
 
 def changed(text: str, key: str, value: Lists | None, comment: str) -> str:
