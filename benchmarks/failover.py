@@ -26,6 +26,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer
 from benchmarks import tables
 from benchmarks.clusters import BenchmarkError
 from sandbox import control_plane
+from sandbox.demo.in_sandbox import write_project_file
 from sandbox.operator.java_processes import kafka_version
 from sandbox.operator.kubernetes_api import Kubernetes
 from sandbox.processes import Processes
@@ -176,8 +177,7 @@ def site() -> Iterator[Site]:
             pulumi.run(stack, "up", "--yes", "--skip-preview", timeout_s=UP_WITHIN_S)
         folder = home / "project"
         folder.mkdir()
-        text = (PROJECT / "Pulumi.yaml").read_text("utf-8").replace("virtualenv: venv", f"virtualenv: {PROJECT}/venv")
-        (folder / "Pulumi.yaml").write_text(f"{text}main: {PROJECT}\n", "utf-8")
+        write_project_file(folder)
         for stack in ("dev", "stg"):
             shutil.copy(PROJECT / f"Pulumi.{stack}.yaml", folder)
         yield Site(state, pulumi, folder)

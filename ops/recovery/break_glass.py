@@ -1,8 +1,9 @@
-"""A failover without Pulumi: what it needs comes from the mirror's break-glass copy, and it changes objects directly.
+"""A failover's changes, made directly by the copy beside the mirror, and all that it needs where Pulumi is lost.
 
-Pulumi's bucket or key may be lost with the source's region. Owns how the copy is found and read, and `DirectChanges`,
-which writes what `pulumi up` would write for a mirror's `state` and `active`. Does not own the copy's format
-(`contract/stack_outputs.py`) nor what it contains, which the program renders.
+Pulumi's bucket or key may be lost with the source's region; where they are not, Pulumi takes the changes over at the
+end. Owns how the copy is found and read, and `DirectChanges`, which writes what `pulumi up` would write for a mirror's
+`state` and `active`. Does not own the copy's format (`contract/stack_outputs.py`) nor what it contains, which the
+program renders.
 """
 
 import base64

@@ -176,15 +176,15 @@ def missing(kind: str, found: Mapping[str, Any]) -> str | None:
     if status.get("observedGeneration", 0) < (found.get("metadata") or {}).get("generation", 0):
         return "its controller has not seen the restart yet"
     if kind == "DaemonSet":
-        pods = wanted = status.get("desiredNumberScheduled", 0)
+        wanted = status.get("desiredNumberScheduled", 0)
         new, available = status.get("updatedNumberScheduled", 0), status.get("numberAvailable", 0)
     else:
-        wanted, pods = spec.get("replicas", 1), status.get("replicas", 0)
+        wanted = spec.get("replicas", 1)
         new, available = status.get("updatedReplicas", 0), status.get("availableReplicas", 0)
     if new < wanted:
         return f"{new} of {wanted} pods are new"
-    if kind == "Deployment" and pods > new:
-        return f"{pods - new} old pods still run"
+    if kind == "Deployment" and (old := status.get("replicas", 0) - new) > 0:
+        return f"{old} old pods still run"
     if available < wanted:
         return f"{available} of {wanted} pods are available"
     return None

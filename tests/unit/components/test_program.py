@@ -116,8 +116,8 @@ def test_applications_have_users_of_their_own_and_may_not_write_on_the_standby(d
     assert rights["rt-inv-app-stg-user"] == [*rights["rt-inv-app-dev-user"], *[denial] * 3]
     assert not [operations for _, operations in rights["rt-inv-dev-user"] if "Write" in operations]
     assert stg.exports["verificationRequests"]["mm2"]["mirror"]["active"] == "source"
-    told = {name: user["application"] for run in (dev, stg) for name, user in run.exports["users"].items()}
-    assert told == {
+    applications = {name: user["application"] for run in (dev, stg) for name, user in run.exports["users"].items()}
+    assert applications == {
         "rt-inv-app-dev-user": True,
         "rt-inv-dev-user": False,
         "rt-inv-app-stg-user": True,
