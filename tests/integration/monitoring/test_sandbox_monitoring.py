@@ -45,6 +45,15 @@ class Watched:
             {"metric": each["metric"], "value": float(each["value"][1])} for each in answer.json()["data"]["result"]
         ]
 
+    def targets(self, job: str) -> list[dict[str, Any]]:
+        """What Prometheus scrapes now for one job: `labels`, `health` and `lastError` of each target.
+
+        A query also answers with series of targets that are gone, for as long as Prometheus looks back (5 minutes).
+        """
+        answer = httpx.get(f"{self.prometheus}/api/v1/targets", params={"state": "active"}, timeout=20, trust_env=False)
+        wanted = {"job": job, "stack": STACK}
+        return [each for each in answer.json()["data"]["activeTargets"] if wanted.items() <= each["labels"].items()]
+
     def finds(self, query: str, deadline_s: float = READY_S) -> list[dict[str, Any]]:
         """The first answer that is not empty."""
         found: list[dict[str, Any]] = wait_until(f"Prometheus finds {query}", lambda: self.ask(query), deadline_s)
@@ -120,12 +129,15 @@ def test_brokers_workers_and_the_operator_are_found_with_the_labels_of_their_pod
         "strimzi-cluster-operator": {"pod": "strimzi-cluster-operator-0"},
     }
     for job, labels in wanted.items():
-        query = f'up{{job="{job}", stack="{STACK}"}} == 1'
-        # A target that was found while its labels were written is there twice until Prometheus has forgotten the first.
-        wait_until(f"Prometheus finds one {job}", lambda query=query: len(watched.ask(query)) == 1, READY_S)
-        (found,) = watched.ask(query)
+        wait_until(
+            f"Prometheus scrapes one {job}",
+            lambda job=job: [target["health"] for target in watched.targets(job)] == ["up"],
+            READY_S,
+            otherwise=lambda job=job: f"It has: {watched.targets(job)}.",
+        )
+        (found,) = watched.targets(job)
         labels |= {"namespace": NAMESPACE}
-        assert {name: found["metric"].get(name) for name in labels} == labels
+        assert {name: found["labels"].get(name) for name in labels} == labels
 
 
 def test_the_metrics_reporter_counts_the_mirrors_records(watched: Watched) -> None:
