@@ -101,8 +101,11 @@ def _verification(result: dict[str, Any]) -> str:
         )
         for run in result["runs"]
     ]
-    middle, few = result["middle"], result["incremental"]
-    rows.append(("1 million of 100 B, without Spark", middle["seconds"], 0, "", middle["peakMib"]))
+    few = result["incremental"]
+    rows += [
+        (f"{run['millions']} million of {run['bytes']} B, without Spark", run["seconds"], 0, "", run["peakMib"])
+        for run in result["withoutSpark"]
+    ]
     rows.append(("1 % new of 10 million, with a state", few["seconds"], few["sessionSeconds"], "", few["peakMib"]))
     head = ("records on each side", "whole run, s", "session of it, s", "consumer tool, s", "peak, MiB")
     costs = [(f"{one['of']}, {one['bytes']} B", one["fixedSeconds"], one["perMillion"]) for one in result["costs"]]

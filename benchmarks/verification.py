@@ -8,6 +8,7 @@ import argparse
 import hashlib
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,8 @@ PARTITIONS = 4
 MILLION = 1_000_000
 SIZES = {100: (1, 3, 10), 1024: (1, 3)}  # bytes of a record, millions of records on each side
 LARGE_BYTES, LARGE = 100, 10
+WITHOUT_SPARK = ((100, 1), (100, 3), (1024, 1), (1024, 3))  # bytes and millions of what is compared without it too
+ROUNDS = 3  # a line through three points bends with one outlier: each point is the median of so many
 FIXED_S_MAX = 8.0
 TO_CONSUMER_MAX = 1.3
 MIDDLE_S_MAX = 10.0
@@ -79,19 +82,23 @@ def cost(points: Mapping[int, float]) -> Cost:
 
 
 def measure(clusters: Clusters, folder: Path) -> dict[str, Any]:
-    """Return the rows of the result."""
+    """Return the rows of the result; what lines are fitted through is measured `ROUNDS` times, the median is kept."""
     topics = {_topic(size, millions): (size, millions) for size, every in SIZES.items() for millions in every}
     for topic, (size, millions) in topics.items():
         tables.log(f"writing {millions} million records of {size} bytes to both sides")
         _fill(clusters, topic, 0, millions * MILLION, size)
-    runs: dict[str, Run] = {}
-    for topic in topics:
-        runs[topic] = _verify(clusters, folder, topic, on_spark=True)
-        tables.log(f"{topic}: {runs[topic]}")
-    middle = _verify(clusters, folder, _topic(LARGE_BYTES, 1))
-    tables.log(f"without Spark: {middle}")
-    consumers = {topic: _consumed(clusters, topic, millions * MILLION) for topic, (_, millions) in topics.items()}
-    tables.log(f"consumer tool: {consumers}")
+    spark_runs: dict[str, list[Run]] = {topic: [] for topic in topics}
+    tool_runs: dict[str, list[float]] = {topic: [] for topic in topics}
+    for number in range(1, ROUNDS + 1):
+        for topic, (_, millions) in topics.items():
+            spark_runs[topic].append(_verify(clusters, folder, topic, on_spark=True))
+            tool_runs[topic].append(_consumed(clusters, topic, millions * MILLION))
+            last = f"{spark_runs[topic][-1]}, consumer tool: {tool_runs[topic][-1]:.1f} s"
+            tables.log(f"round {number} of {ROUNDS}: {topic}: {last}")
+    runs = {topic: _median(every) for topic, every in spark_runs.items()}
+    consumers = {topic: statistics.median(every) for topic, every in tool_runs.items()}
+    without_spark = {one: _verify(clusters, folder, _topic(*one)) for one in WITHOUT_SPARK}
+    tables.log(f"without Spark: {without_spark}")
     clients = clusters.client(SOURCE), clusters.client(TARGET)
     different, plain_s = compare_plainly(*clients, _topic(1024, 1), PARTITIONS)
     if different:
@@ -112,11 +119,17 @@ def measure(clusters: Clusters, folder: Path) -> dict[str, Any]:
             for size, pair in costs.items()
             for of, one in zip(("verification", "consumer tool"), pair, strict=True)
         ],
-        "middle": _row(middle),
+        "withoutSpark": [
+            {"bytes": size, "millions": millions, **_row(run)} for (size, millions), run in without_spark.items()
+        ],
         "incremental": _row(incremental),
         "plainSeconds": round(plain_s, 1),
-        "ratios": _ratios(runs, costs, plain_s, middle, incremental),
+        "ratios": _ratios(runs, costs, plain_s, without_spark, incremental),
     }
+
+
+def _median(runs: Sequence[Run]) -> Run:
+    return sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
 
 
 def _topic(size: int, millions: int) -> str:
@@ -130,11 +143,14 @@ def _costs(size: int, runs: Mapping[str, Run], consumers: Mapping[str, float]) -
 
 
 def _ratios(
-    runs: Mapping[str, Run], costs: Mapping[int, tuple[Cost, Cost]], plain_s: float, middle: Run, incremental: Run
+    runs: Mapping[str, Run],
+    costs: Mapping[int, tuple[Cost, Cost]],
+    plain_s: float,
+    without_spark: Mapping[tuple[int, int], Run],
+    incremental: Run,
 ) -> list[dict[str, Any]]:
-    small, large, kib = (runs[_topic(*one)] for one in ((LARGE_BYTES, 1), (LARGE_BYTES, LARGE), (1024, 1)))
+    small, large = (runs[_topic(LARGE_BYTES, millions)] for millions in (1, LARGE))
     verification, tool = costs[LARGE_BYTES]
-    above_a_start = incremental.seconds - large.session_s  # so little is compared without a session of its own
     return [
         _ratio("every run, seconds beyond the consumer tool's", verification.fixed_s - tool.fixed_s, FIXED_S_MAX),
         *(
@@ -145,14 +161,18 @@ def _ratios(
             )
             for size, (ours, theirs) in costs.items()
         ),
-        _ratio("1 million of 100 B on each side, seconds", middle.seconds, MIDDLE_S_MAX),
+        _ratio("1 million of 100 B on each side, seconds", without_spark[100, 1].seconds, MIDDLE_S_MAX),
         _ratio(
             "times faster than the plain comparison, 1 million of 1 KiB",
-            plain_s / kib.seconds,
+            plain_s / without_spark[1024, 1].seconds,  # as its users run it: so few records take no Spark
             TO_PLAIN_MIN,
             least=True,
         ),
-        _ratio("1 % new data less a session start, of the full run", above_a_start / large.seconds, INCREMENTAL_MAX),
+        _ratio(
+            "1 % new data less its session's start, if it had one, of the full run",
+            incremental.after_session_s / large.seconds,
+            INCREMENTAL_MAX,
+        ),
         _ratio("memory at ten times the data", large.peak_mib / small.peak_mib, MEMORY_MAX),
     ]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.verification import LARGE, SIZES, Cost, Run, _costs, _ratio, _ratios, _topic, cost
+from benchmarks.verification import LARGE, SIZES, Cost, Run, _costs, _median, _ratio, _ratios, _topic, cost
 
 
 def run(seconds: float, peak_mib: int = 1000) -> Run:
@@ -24,11 +24,16 @@ def test_each_size_is_fitted_over_its_own_runs() -> None:
 
 
 def test_both_parts_are_judged_beside_the_tools() -> None:
-    runs = {_topic(100, 1): run(30), _topic(100, LARGE): run(20, 1200), _topic(1024, 1): run(3)}
+    runs = {_topic(100, 1): run(30), _topic(100, LARGE): run(20, 1200)}
+    without_spark = {(100, 1): run(9), (1024, 1): run(3)}
     costs = {100: (Cost(10, 1.3), Cost(3, 1.0)), 1024: (Cost(10, 5), Cost(3, 4))}
-    found = _ratios(runs, costs, 15, run(9), Run(seconds=6, session_s=0, records=1, peak_mib=300))
+    found = _ratios(runs, costs, 15, without_spark, run(6))
     assert [row["value"] for row in found] == [7, 1.3, 1.25, 9, 5, 0.05, 1.2]
     assert all(row["holds"] for row in found)
+
+
+def test_one_slow_run_does_not_move_a_point_of_the_line() -> None:
+    assert _median([run(12), run(40), run(13)]) == run(13)
 
 
 def test_a_ratio_that_misses_its_bound_says_so() -> None:
