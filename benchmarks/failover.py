@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +119,7 @@ class Client:
                     time.sleep(SEND_EVERY_S)
                 producer.poll(SEND_EVERY_S)
             producer.purge()
-            producer.flush(DELIVERED_WITHIN_MS / 1000)
+            self._end(partial(producer.flush, DELIVERED_WITHIN_MS / 1000))
 
     def _consume(self) -> None:
         while not self._ended.is_set():
@@ -129,7 +131,14 @@ class Client:
                 message = consumer.poll(POLL_S)
                 if message is not None and message.error() is None:
                     self.consumed.setdefault(servers, []).append(time.monotonic())
-            consumer.close()
+            self._end(consumer.close)
+
+    def _end(self, close: Callable[[], object]) -> None:
+        """Close a client beside the next one, as pods that are rolled do: it may wait for brokers that are gone."""
+        ending = threading.Thread(target=close, daemon=True)
+        ending.start()
+        if self._ended.is_set():
+            ending.join(30)
 
 
 @dataclass(frozen=True)
@@ -218,7 +227,7 @@ def round_of(
     }
     for name in brokers:
         processes.release(name)
-    _until("the source's brokers run", lambda: all(map(processes.alive, brokers)))
+    _until("the source's brokers answer", lambda: all(map(processes.alive, brokers)) and _listens(servers["source"]))
     tables.log(f"{path}: waited {row['waitedSeconds']} s, steps {row['steps']}")
     client.paused.set()
     here.ops("failback", "--to", "dev")
@@ -228,6 +237,15 @@ def round_of(
 
 def _flows(client: Client, servers: str) -> bool:
     return bool(client.accepted.get(servers)) and bool(client.consumed.get(servers))
+
+
+def _listens(servers: str) -> bool:
+    host, _, port = servers.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=1):
+            return True
+    except OSError:
+        return False
 
 
 def _until(what: str, condition: Callable[[], bool]) -> None:
