@@ -87,7 +87,12 @@ class Clients(Model):
     target: Label
     """User of this stack, for applications while the target is active."""
     restart: bool = False
-    """Whether a failover restarts the workloads that read the Secret, and waits for their new pods."""
+    """Whether a failover and a failback restart the workloads that read the Secret, and wait for their new pods."""
+
+
+def clients_secret(mirror: str) -> str:
+    """Return the name of the Secret by which applications reach the active side of a mirror."""
+    return f"{mirror}-clients"
 
 
 class Reverse(Model):

@@ -20,6 +20,7 @@ from settings.mirror_parts import (
     Source,
     Starts,
     Target,
+    clients_secret,
 )
 from settings.model import (
     PINS,
@@ -293,7 +294,7 @@ class Mirror(Model):
     @property
     def clients_secret(self) -> str | None:
         """Secret with the properties by which applications reach the active side; None if there is none."""
-        return f"{self.name}-clients" if self.clients_user is not None else None
+        return clients_secret(self.name) if self.clients_user is not None else None
 
     @property
     def source_users(self) -> dict[str, str]:

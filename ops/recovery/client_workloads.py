@@ -2,7 +2,7 @@
 
 A pod that has a Secret in its environment keeps the values that it was started with, and few clients read a mounted
 file twice. Owns which workloads read a Secret, their restart as `kubectl rollout restart` makes it, and the wait for
-it. Does not own the Secret, or what decides whether to restart.
+it, the step of a recovery that does so, and its words. Does not own the Secret.
 """
 
 import time
@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubernetes import client
+from rich.text import Text
 
 from ops.errors import OpsError
+from ops.recovery.journal import Journal
 from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
 from ops.recovery.mirror_context import MirrorContext
+from ops.recovery.operation import Step
+from settings.mirror_parts import clients_secret
 
+STEP = "restart"
+COMPLETE, INCOMPLETE, UNKNOWN = "complete", "incomplete", "unknown"
 RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 """Annotation of a pod template that makes its controller replace the pods, as `kubectl rollout restart` sets it."""
 ROLLED_WITHIN_S, POLL_S, REPORTED_EVERY_S = 300.0, 1.0, 10.0
@@ -110,16 +116,27 @@ class FollowingClients:
     """The workloads that read the Secret of a mirror's active side, in one recovery of it.
 
     They are listed or restarted after the switch, when nothing may keep the recovery from its end: what cannot be done
-    is returned, not raised.
+    is returned, not raised. `environment` is that of the command, `log` reports progress.
     """
 
     pair: MirrorContext
     environment: Mapping[str, str]
-    require_permission: Callable[[], None]
+    journal: Journal
+    log: Callable[[str], None]
+
+    def steps(self) -> list[Step]:
+        """Return the step that restarts them, if the settings ask for it."""
+        words = f"replace the pods of the workloads that read Secret {secret_of(self.pair)}, and wait for them"
+        return [Step(STEP, words, self.restart)] if self.pair.outputs.restart_clients else []
 
     def listed(self) -> dict[str, Any]:
-        """Return `workloads`: those that read the Secret, None if nobody can tell; the reason is `workloadsWhy`."""
-        if self.pair.outputs.clients_secret is None:
+        """Return `workloads`: those that read the Secret, None if nobody can tell; the reason is `workloadsWhy`.
+
+        Nothing if this recovery has restarted them.
+        """
+        if STEP in self.journal.steps:
+            return {}
+        if secret_of(self.pair) is None:
             return {"workloads": []}
         try:
             with self._found() as found:
@@ -127,28 +144,89 @@ class FollowingClients:
         except OpsError as error:
             return {"workloads": None, "workloadsWhy": str(error)}
 
-    def restart(self, stamp: str, log: Callable[[str], None]) -> dict[str, Any]:
-        """Restart them once for each stamp and wait; return the same, and `notRestarted` with reasons."""
-        self.require_permission()
+    def restart(self) -> dict[str, Any]:
+        """Restart them once in this recovery and wait; return the same, `restart`, and `notRestarted` with reasons."""
+        self.journal.require_held()
+        every: list[Workload] | None = None
         try:
             with self._found() as found:
                 every = found.find()
                 for one in every:
-                    log(f"  {one}: its pods are replaced")
-                found.restart(every, stamp)
-                left = found.wait(every, log)
+                    self.log(f"  {one}: its pods are replaced")
+                found.restart(every, str((self.journal.entry or {})["startedAt"]))
+                left = found.wait(every, self.log)
         except OpsError as error:
-            return {"workloads": None, "workloadsWhy": str(error)}
+            names = None if every is None else [str(one) for one in every]
+            return {"workloads": names, "workloadsWhy": f"{error} {self._by_hand(every)}", "restart": UNKNOWN}
         return {
             "workloads": [str(one) for one in every],
+            "restart": INCOMPLETE if left else COMPLETE,
             "notRestarted": {str(one): f"{why}; by hand: {one.restart_command}" for one, why in left.items()},
         }
 
+    def _by_hand(self, every: Iterable[Workload] | None) -> str:
+        namespace = self.pair.resource.namespace
+        if every is not None:
+            return f"By hand: {'; '.join(one.restart_command for one in every)}."
+        return (
+            f"By hand: `kubectl get deployments,statefulsets,daemonsets -n {namespace} -o yaml` shows which name the "
+            f"Secret, `kubectl rollout restart -n {namespace} KIND/NAME` replaces their pods."
+        )
+
     @contextmanager
     def _found(self) -> Iterator[ClientWorkloads]:
-        resource, secret = self.pair.resource, self.pair.outputs.clients_secret
+        resource = self.pair.resource
         with kubernetes(self.environment, resource.context) as api:
-            yield ClientWorkloads(api, resource.namespace, str(secret))
+            yield ClientWorkloads(api, resource.namespace, str(secret_of(self.pair)))
+
+
+def secret_of(pair: MirrorContext) -> str | None:
+    """Return the Secret of a mirror's active side; None if there is none, and none after a switch."""
+    outputs = pair.outputs  # an external source has none while it is active
+    return outputs.clients_secret or (clients_secret(pair.mirror) if outputs.restart_clients else None)
+
+
+def result(steps: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the steps of a recovery have found of the workloads, as `--json` prints it.
+
+    `workloads` read the Secret of the active side, None if nobody can tell (`workloadsWhy`). `restart` is None if it
+    was not asked for, `complete`, `incomplete` (`notRestarted` are those whose pods were not replaced, with the reason)
+    or `unknown`: nobody can tell.
+    """
+    facts = {**steps.get("confirm", {}), **steps.get(STEP, {})}
+    return {key: facts.get(key) for key in ("workloads", "workloadsWhy", "restart", "notRestarted")}
+
+
+def is_unsettled(done: Mapping[str, Any]) -> bool:
+    """Return whether a restart was asked for and pods are old, or nobody can tell."""
+    return done.get("restart") not in (None, COMPLETE)
+
+
+def summary(done: Mapping[str, Any]) -> list[Text]:
+    """Return for people which workloads follow the switch, and which must be restarted by them."""
+    workloads, left = done.get("workloads") or [], done.get("notRestarted") or {}
+    if done.get("restart") == UNKNOWN:
+        of = ", ".join(workloads) or "the workloads that read that Secret"
+        return [Text(f"! Whether the pods of {of} were replaced is unknown. {done['workloadsWhy']}", "red")]
+    if why := done.get("workloadsWhy"):
+        return [Text(f"! Which workloads read that Secret is unknown: restart them yourself. {why}", "yellow")]
+    if not workloads:
+        return []
+    if done.get("restart") is None:
+        return [Text(f"They read it: {', '.join(workloads)}. Restart those that do not read it again by themselves.")]
+    lines = [Text(f"Restarted: {', '.join(one for one in workloads if one not in left) or 'none'}.")]
+    return [*lines, *(Text(f"! {one} is not restarted: {why}", "red") for one, why in left.items())]
+
+
+def planned(pair: MirrorContext, found: Mapping[str, Any]) -> list[Text]:
+    """Return for people which workloads will follow a switch, of what was `listed` before it."""
+    secret = secret_of(pair)
+    if why := found.get("workloadsWhy"):
+        return [Text(f"! Which workloads read Secret {secret} is unknown. {why}", "yellow")]
+    if not found.get("workloads"):
+        return []
+    restarted = "they are restarted" if pair.outputs.restart_clients else "nobody restarts them"
+    return [Text(f"These read Secret {secret}, {restarted}: {', '.join(found['workloads'])}.")]
 
 
 _APPS = "apps", "v1"

@@ -5,7 +5,7 @@ says that both sides were equal. Each step is safe to run again. Does not own th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafka.cluster import Cluster
@@ -23,6 +23,7 @@ from ops.recovery import (
     stranded_records,
     translation,
 )
+from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.fence import SourceFence
 from ops.recovery.fencing import STEP as FENCE
 from ops.recovery.fencing import Fencing
@@ -67,6 +68,7 @@ class Failback:
         self.say = say
         self.mirror = known.request.mirror
         self.fencing = Fencing(pair=known, at_source=fence, journal=journal, say=say) if fence is not None else None
+        self.following = FollowingClients(known, pulumi.environment, journal, say)
         self.name = f"{known.mirror}{mirror_context.FAILBACK_SUFFIX}"
         self._prover: translation.Prover | None = None
 
@@ -100,6 +102,7 @@ class Failback:
                 "forward", f"let {self.pair.mirror} go on behind what has returned, so that nothing loops", self.forward
             ),
             Step("switch", f"record {source} as active, and start {self.pair.mirror} again", self.switch),
+            *self.following.steps(),
             Step("confirm", "read back who is active and where the groups stand", self.confirm),
         ]
 
@@ -274,10 +277,11 @@ class Failback:
         source, target = connected(self.pair.source()), connected(self.pair.target())
         has_checkpoints = target.names(lambda name: name == self.mirror.checkpoints_name)
         # Nothing else leads to what groups have read on the target while it was active.
-        translated = {tp for places in self._stood().values() for tp in places} if has_checkpoints else filled
+        stood = self._group_places("from")
+        translated = {tp for places in stood.values() for tp in places} if has_checkpoints else filled
         known = [
             *offset_syncs.of_partitions(filled, self._extent(source), self._extent(target)),
-            *offset_syncs.of_groups(translated, self._wanted(), self._stood()),
+            *offset_syncs.of_groups(translated, self._group_places("offsets"), stood),
         ]
         self.journal.require_held()
         offset_syncs.write(known, self.mirror, source, target)
@@ -307,8 +311,9 @@ class Failback:
                 f"stack {known.stack}: outputs of mirror {known.mirror} must say active source, state running (got "
                 f"{known.active}, {known.state}). Look at the stack file and run the command again."
             )
-        group_offsets.require_reached(connected(self.pair.source()), self._wanted())
-        return {"active": known.active, "clientsSecret": known.outputs.clients_secret, **self._stranded()}
+        group_offsets.require_reached(connected(self.pair.source()), self._group_places("offsets"))
+        clients = {"clientsSecret": known.outputs.clients_secret, **replace(self.following, pair=known).listed()}
+        return {"active": known.active, **clients, **self._stranded()}
 
     def _stranded(self) -> Facts:
         """What the target has by now that did not return and that the mirror has not copied there."""
@@ -340,12 +345,6 @@ class Failback:
             f"target {self.pair.name_of('target')}: must not be written to once everything is copied (grew meanwhile: "
             f"{draining.named(grown)}). Records are copied again. Stop the producers and run the command again."
         )
-
-    def _wanted(self) -> dict[str, dict[TopicPartition, int]]:
-        return self._group_places("offsets")
-
-    def _stood(self) -> dict[str, dict[TopicPartition, int]]:
-        return self._group_places("from")
 
     def _group_places(self, what: str) -> dict[str, dict[TopicPartition, int]]:
         groups = self.journal.steps["offsets"]["groups"]

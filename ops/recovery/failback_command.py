@@ -5,7 +5,7 @@ Owns the options, the plan, what makes a failback impossible, and the summary. D
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -30,7 +30,15 @@ from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import emptying, failback, failback_result, fence, mirror_context, undeployed_changes
+from ops.recovery import (
+    client_workloads,
+    emptying,
+    failback,
+    failback_result,
+    fence,
+    mirror_context,
+    undeployed_changes,
+)
 from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.fencing import STEP
 from ops.recovery.journal import Journal
@@ -85,7 +93,8 @@ def command(
     the end then. Groups are set exactly, by the records.
 
     An interrupted failback goes on with the same command. Exit 0 if the source is active, 2 if not, 1 if you answer no,
-    or if the target has records that came after it was drained, or does not answer.
+    if the target has records that came after it was drained, or does not answer, or if workloads that `clients.restart`
+    shall restart are not restarted.
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         with only_reading(say), reading("the stack and its mirror"):
@@ -122,7 +131,12 @@ def command(
             with reading("what only the source has"):
                 emptied = work.to_be_emptied()
             plan = FailbackPlan(
-                seen=seen, steps=tuple(steps), journal=journal, emptied=emptied, of_preview=(*of_preview, *unfenced)
+                seen=seen,
+                steps=tuple(steps),
+                journal=journal,
+                emptied=emptied,
+                of_preview=(*of_preview, *unfenced),
+                workloads=work.following.listed(),
             )
             if dry_run:
                 show(as_json, plan.document(), plan.table)
@@ -137,7 +151,7 @@ def command(
             carry_out(steps, journal, say)
         done = failback_result.result(known, journal)
         show(as_json, done, lambda: failback_result.summary(done))
-        if done["recordsLost"] != 0:
+        if failback_result.unsettled(done):
             raise typer.Exit(EXIT_FAILED)
 
 
@@ -150,7 +164,8 @@ def register(app: typer.Typer) -> None:
 class FailbackPlan:
     """A failback that may begin: what was seen, its steps, and the offsets in each partition that it will empty.
 
-    `of_preview` are warnings of the preview, and of a source that is not fenced.
+    `of_preview` are warnings of the preview, and of a source that is not fenced, `workloads` what `FollowingClients`
+    has listed.
     """
 
     seen: MirrorSnapshot
@@ -158,6 +173,7 @@ class FailbackPlan:
     journal: Journal
     emptied: Mapping[str, int]
     of_preview: tuple[str, ...] = ()
+    workloads: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def warnings(self) -> list[str]:
@@ -175,6 +191,7 @@ class FailbackPlan:
             "steps": steps_document(self.steps, self.journal),
             "emptied": dict(self.emptied),
             "warnings": self.warnings,
+            **self.workloads,
             "status": status.document(self.seen),
         }
 
@@ -185,6 +202,7 @@ class FailbackPlan:
         word += ", goes on where it stopped" if self.journal.under_way else ""
         screen = status_table.table(status.document(self.seen))
         notes = [Text(f"! {warning}", "yellow") for warning in self.warnings]
+        notes += client_workloads.planned(known, self.workloads)
         return Group(Text(word, "bold"), screen, steps_table(self.steps, self.journal), *notes)
 
 

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ops.console import AdaptiveTable, Column
-from ops.recovery import stranded_records
+from ops.recovery import client_workloads, stranded_records
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext
 from settings.text import format_count
@@ -20,7 +20,8 @@ def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
     """Return what a finished failback has come to, as `--json` prints it.
 
     `stranded` are the records, by partition, that the target got after it was drained and that the mirror did not copy
-    there; None: a side could not be asked. `recordsLost` is their sum.
+    there; None: a side could not be asked. `recordsLost` is their sum. `workloads` and what belongs to them:
+    `client_workloads.result`.
     """
     steps = journal.steps
     left = steps["confirm"].get("stranded")
@@ -31,6 +32,7 @@ def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
         "clientsSecret": steps["confirm"]["clientsSecret"],
         "recordsLost": None if left is None else sum(left.values()),
         "stranded": left,
+        **client_workloads.result(steps),
         "recordsBroughtOver": steps["settle"]["records"],
         "groups": {
             group: {key: found[key] for key in ("repeated", "skipped")}
@@ -62,4 +64,9 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
         lines.append(grid)
     secret = done["clientsSecret"]
     lines.append(Text(f"Applications find the source's properties in Secret {secret}." if secret else ""))
-    return Group(*lines)
+    return Group(*lines, *client_workloads.summary(done))
+
+
+def unsettled(done: Mapping[str, Any]) -> bool:
+    """Return whether records may be lost after a finished failback, pods may be old, or nobody can tell."""
+    return done["recordsLost"] != 0 or client_workloads.is_unsettled(done)

@@ -7,7 +7,7 @@ journal, the plan, or the question whether to begin.
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,7 @@ class Failover:
         self.fencing = Fencing(pair=known, at_source=fence, journal=journal, say=say) if fence is not None else None
         state = verification_state(changes.file)
         self._prover = translation.Prover(known, options.report_dir, changes.environment, say, state)
+        self.following = FollowingClients(known, changes.environment, journal, say)
 
     def steps(self) -> list[Step]:
         """Return the steps of the path in their order."""
@@ -104,7 +105,7 @@ class Failover:
             Step("stop", "stop the mirror: nothing may be copied over what the target writes from now on", self.stop),
             Step("offsets", f"set the groups' offsets on the target, {exact}", self.offsets),
             Step("switch", "record the target as active, and give applications its properties", self.switch),
-            *self._restarting(),
+            *self.following.steps(),
             Step("confirm", "read back who is active and where the groups stand", self.confirm),
             *([Step("reconcile", "let Pulumi take over what was changed", self.reconcile)] if self._reconcile else ()),
         ]
@@ -243,12 +244,8 @@ class Failover:
             "clientsSecret": known.outputs.clients_secret,
             **self._stranded(),
             **pending,
-            **({} if "restart" in self.journal.steps else self._workloads(known).listed()),
+            **replace(self.following, pair=known).listed(),
         }
-
-    def restart(self) -> Facts:
-        """Let the applications' pods be replaced, so that they read the Secret again."""
-        return self._workloads(self.pair).restart((self.journal.entry or {})["startedAt"], self.say)
 
     def reconcile(self) -> Facts:
         """Let Pulumi carry the stack file out, which declares what is there already; raises OpsError."""
@@ -261,17 +258,6 @@ class Failover:
                     "Remove the cause and run the command again, or finish it with --break-glass."
                 ) from None
         return {}
-
-    def _restarting(self) -> list[Step]:
-        if not self.pair.outputs.restart_clients:
-            return []
-        words = (
-            f"replace the pods of the workloads that read Secret {self.pair.outputs.clients_secret}, and wait for them"
-        )
-        return [Step("restart", words, self.restart)]
-
-    def _workloads(self, pair: MirrorContext) -> FollowingClients:
-        return FollowingClients(pair, self.changes.environment, self.journal.require_held)
 
     def _who_may_write(self) -> str:
         return self.fencing.who_may_write() if self.fencing is not None else ""

@@ -4,8 +4,8 @@ Owns the options, the plan, what makes a failover impossible, and the summary. D
 """
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -31,7 +31,7 @@ from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import break_glass, failover, failover_result, fence, undeployed_changes
+from ops.recovery import break_glass, client_workloads, failover, failover_result, fence, undeployed_changes
 from ops.recovery.break_glass import BreakGlass
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.fencing import STEP
@@ -99,7 +99,8 @@ def command(
 
     An interrupted failover goes on with the same command; a planned one whose source is lost meanwhile goes on with
     --unplanned. Exit 0 if the target is active, 2 if not, 1 if you answer no, if after a planned failover the source
-    has records that came later, or does not answer, or if after an unplanned one a group may skip records.
+    has records that came later, or does not answer, if after an unplanned one a group may skip records, or if workloads
+    that `clients.restart` shall restart are not restarted.
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         with only_reading(say), reading("the stack and its mirror"):
@@ -138,7 +139,14 @@ def command(
                 with reading("what `pulumi up` would change, by a preview with the policy pack"):
                     warnings = _nothing_else(how.pulumi, known.mirror, journal, options)
             of_preview = *warnings, *how.warnings, *unfenced
-            plan = FailoverPlan(seen=seen, options=options, steps=tuple(steps), journal=journal, of_preview=of_preview)
+            plan = FailoverPlan(
+                seen=seen,
+                options=options,
+                steps=tuple(steps),
+                journal=journal,
+                of_preview=of_preview,
+                workloads=work.following.listed(),
+            )
             if dry_run:
                 show(as_json, plan.document(), plan.table)
                 say(DRY_RUN_ENDED)
@@ -229,7 +237,8 @@ def _nothing_else(pulumi: PulumiStack, mirror: str, journal: Journal, options: O
 class FailoverPlan:
     """A failover that may begin: what was seen, its steps, and what the person on call should know.
 
-    `of_preview` are warnings of the preview, and of a source that is not fenced.
+    `of_preview` are warnings of the preview, and of a source that is not fenced, `workloads` what `FollowingClients`
+    has listed.
     """
 
     seen: MirrorSnapshot
@@ -237,6 +246,7 @@ class FailoverPlan:
     steps: tuple[Step, ...]
     journal: Journal
     of_preview: tuple[str, ...] = ()
+    workloads: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def warnings(self) -> list[str]:
@@ -273,6 +283,7 @@ class FailoverPlan:
             "groups": found["groups"],
             "verification": found["verification"],
             "warnings": self.warnings,
+            **self.workloads,
         }
 
     def table(self) -> RenderableType:
@@ -281,6 +292,7 @@ class FailoverPlan:
         word = f"Failover of {self.seen.pair.mirror} to stack {self.seen.pair.stack}, {self.options.path}"
         word += ", goes on where it stopped" if self.journal.under_way else ""
         notes = [Text(f"! {warning}", "yellow") for warning in self.warnings]
+        notes += client_workloads.planned(self.seen.pair, self.workloads)
         seen = status_table.table(found, planned=True)
         return Group(Text(word, "bold"), seen, steps_table(self.steps, self.journal), *self._costs(found), *notes)
 

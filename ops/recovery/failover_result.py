@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ops.console import AdaptiveTable, Column
-from ops.recovery import stranded_records
+from ops.recovery import client_workloads, stranded_records
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext
@@ -23,8 +23,7 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
     `stranded` are the offsets, by partition, that the source has at the end and that are not on the target: after a
     planned failover what was written there since it was drained. None: the source could not be asked. `recordsLost` is
     their sum; if an unplanned one could not ask at the end, what it found when the mirror was stopped.
-    `workloads` read the Secret of the active side, None if nobody can tell (`workloadsWhy`); `notRestarted` are those
-    whose pods `clients.restart` could not replace, with the reason, None if it was not asked for.
+    `workloads` and what belongs to them: `client_workloads.result`.
     `pendingFence` is the reason why, after an unplanned one, the source is not fenced yet.
     A group's `repeated` is None where the source could not be asked: at most `left`, which it
     has to read on the target. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of
@@ -47,7 +46,7 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
         "recordsLost": lost if planned or lost is not None else measured.get("notMirrored"),
         "stranded": left,
         "pendingFence": steps["confirm"].get("pendingFence"),
-        **_workloads({**steps["confirm"], **steps.get("restart", {})}),
+        **client_workloads.result(steps),
         "newestMirrored": measured.get("newestMirrored"),
         "groups": {
             group: {key: found.get(key) for key in ("repeated", "skipped", "left")}
@@ -63,10 +62,6 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
         "switchedAt": steps["switch"]["switchedAt"],
         "seconds": {name: found["seconds"] for name, found in steps.items() if "seconds" in found},
     }
-
-
-def _workloads(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: facts.get(key) for key in ("workloads", "workloadsWhy", "notRestarted")}
 
 
 def summary(done: Mapping[str, Any]) -> RenderableType:
@@ -94,7 +89,7 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     text = (
         f"Applications find the target's properties in Secret {secret}." if secret else "No Secret tells applications."
     )
-    lines += [Text(text), *_following(done)]
+    lines += [Text(text), *client_workloads.summary(done)]
     if why := done.get("pendingFence"):
         lines.append(
             Text(
@@ -106,19 +101,6 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     if command := done.get("reconcileWith"):
         lines.append(Text(f"! Pulumi does not know of it. Once its state is in reach again: {command}", "yellow"))
     return Group(*lines)
-
-
-def _following(done: Mapping[str, Any]) -> list[Text]:
-    """Which workloads follow the switch, and which must be restarted by people."""
-    if why := done.get("workloadsWhy"):
-        return [Text(f"! Which workloads read that Secret is unknown: restart them yourself. {why}", "yellow")]
-    workloads, left = done.get("workloads") or [], done.get("notRestarted")
-    if not workloads:
-        return []
-    if left is None:
-        return [Text(f"They read it: {', '.join(workloads)}. Restart those that do not read it again by themselves.")]
-    lines = [Text(f"Restarted: {', '.join(one for one in workloads if one not in left) or 'none'}.")]
-    return [*lines, *(Text(f"! {one} is not restarted: {why}", "red") for one, why in left.items())]
 
 
 def _notes(done: Mapping[str, Any]) -> list[Text]:
@@ -162,8 +144,8 @@ def _notes(done: Mapping[str, Any]) -> list[Text]:
 
 
 def unsettled(done: Mapping[str, Any]) -> bool:
-    """Return whether records may be lost or skipped after a finished failover, nobody can tell, or pods are old."""
-    if (done["path"] == PLANNED and done["recordsLost"] != 0) or done.get("notRestarted"):
+    """Return whether records may be lost or skipped after a finished failover, pods may be old, or nobody can tell."""
+    if (done["path"] == PLANNED and done["recordsLost"] != 0) or client_workloads.is_unsettled(done):
         return True
     return done["translationUnknown"] is not None or any(found["mayBeSkipped"] for found in done["groups"].values())
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from settings.cluster import Cluster
 from settings.errors import Problem, Subject
+from settings.mirror_parts import clients_secret
 from settings.mirrors import Mirror
 from settings.names import literal, may_overlap
 from settings.platform import Platform
@@ -56,7 +57,7 @@ def clients(
             f"{user.name} with {user.authentication}, allowed {listener.authentication}",
             "Change the user, or cluster.listener.",
         )
-    secret = f"{mirror.name}-clients"
+    secret = clients_secret(mirror.name)
     taken = {mirror.source.user, *users, *(user.credentials_secret for user in users.values() if user is not None)}
     if secret in taken:
         yield at.problem(

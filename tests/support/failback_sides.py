@@ -13,6 +13,7 @@ from kafka.topic_metadata import PartitionState, TopicState
 from kafka.topic_partition import TopicPartition
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import connector_offsets, draining, last_copied, mirror_context, offset_syncs, translation
+from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.failback import Failback, Options
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.offset_syncs import OffsetMapping
@@ -72,6 +73,7 @@ class Sides:
         monkeypatch.setattr(mirror_context, "load", lambda _, name, *__: replace(known(), mirror=name))
         monkeypatch.setattr(connector_offsets, "alter", lambda _, __, at, *___, **____: self.altered.update(at))
         monkeypatch.setattr(last_copied, "last_copied_offsets", self.last_copied_offsets)
+        monkeypatch.setattr(FollowingClients, "listed", lambda _: {"workloads": ["Deployment stg/orders"]})
         monkeypatch.setattr(offset_syncs, "write", lambda found, *_: self.claimed.extend(found))
 
     def last_copied_offsets(self, source: Any, target: Any, committed: Any, open_: Any, boundary: Any) -> Any:

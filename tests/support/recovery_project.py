@@ -15,6 +15,7 @@ from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import mirror_context, undeployed_changes
+from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.journal import Journal
 from tests.support import recovery_pair as cases
 from tests.support.pulumi_program import shell_updates
@@ -38,11 +39,13 @@ class Project:
         self.previewed: list[dict[str, Any]] = []
         self.undeployed: OpsError | None = None
         self.of_preview: list[str] = []
+        self.workloads: dict[str, Any] = {"workloads": ["Deployment rt-inventory-stg/orders"]}
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
         monkeypatch.setattr(mirror_context, "load", lambda *_: self.pair)
         monkeypatch.setattr(snapshot, "collect", self._look)
         monkeypatch.setattr(undeployed_changes, "require_none", self._preview)
         monkeypatch.setattr(Journal, "load", lambda *_: self.journal)
+        monkeypatch.setattr(FollowingClients, "listed", lambda _: self.workloads)
 
     def _preview(self, stack: PulumiStack, mirror: str, **options: Any) -> list[str]:
         self.previewed.append({"stack": stack.name, "mirror": mirror, **options})

@@ -8,8 +8,7 @@ import pytest
 
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import break_glass, client_workloads, failover_command
-from ops.recovery.client_workloads import FollowingClients
+from ops.recovery import break_glass, failover_command
 from ops.recovery.failover import PLANNED, UNPLANNED, Failover, Options
 from tests.support.failover_sides import OFFSETS
 from tests.support.recovery_pair import Kept, entry, known
@@ -103,34 +102,3 @@ def test_what_pulumi_cannot_take_over_leaves_the_target_active(path: str) -> Non
     with pytest.raises(OpsError, match=r"must not be locked\.\nThe target is active, and applications may work there"):
         steps[-1].action()
     assert failover(None, path).steps()[-1].name == "confirm"
-
-
-def test_workloads_are_restarted_after_the_switch_where_the_mirror_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FollowingClients, "restart", lambda _, stamp, __: {"workloads": ["a"], "notRestarted": {}})
-    work = failover(None, restartClients=True)
-    found = [step.name for step in work.steps()]
-    assert found[found.index("switch") + 1] == "restart"
-    assert work.steps()[found.index("restart")].action() == {"workloads": ["a"], "notRestarted": {}}
-    assert "restart" not in [step.name for step in failover(None).steps()]
-
-
-def test_workloads_that_nobody_can_ask_for_keep_no_failover_from_its_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(*_: Any) -> Any:
-        raise OpsError("kubernetes: your account must be allowed to do this (got 403).")
-
-    monkeypatch.setattr(client_workloads, "kubernetes", refuse)
-    following = FollowingClients(known(), {}, lambda: None)
-    found = following.listed()
-    assert (found["workloads"], "403" in found["workloadsWhy"]) == (None, True)
-    assert following.restart("then", lambda _: None) == found
-    assert FollowingClients(known(clientsSecret=None), {}, lambda: None).listed() == {"workloads": []}
-
-
-def test_who_has_lost_the_lease_restarts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> None:
-        raise OpsError("the Lease is lost")
-
-    with pytest.raises(OpsError, match="the Lease is lost"):
-        FollowingClients(known(), {}, refuse).restart("then", lambda _: None)

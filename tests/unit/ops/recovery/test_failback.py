@@ -212,7 +212,12 @@ def test_the_switch_back_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPa
     with pytest.raises(OpsError, match=rf"must say active source, state running \(got {active}, {state}\)"):
         done.confirm()
     monkeypatch.setattr(mirror_context, "load", lambda *_: known())
-    assert done.confirm() == {"active": "source", "clientsSecret": "mm2-clients", "stranded": {}}
+    assert done.confirm() == {
+        "active": "source",
+        "clientsSecret": "mm2-clients",
+        "workloads": ["Deployment stg/orders"],
+        "stranded": {},
+    }
 
 
 def test_records_that_were_written_while_offsets_were_set_start_the_way_back_again(sides: Sides) -> None:
