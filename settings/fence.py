@@ -1,15 +1,18 @@
 """The fence: while a side is not active, applications may not write, delete or alter the mirrored topics there.
 
-Owns what is denied, and to whom. A target is fenced by what its mirrors bring: remote topics that keep their names
-while the source is active, remote topics with a prefix always, for what others write there never gets back to the
-source. A source is fenced by `fence`, which `python -m ops failover` writes. Kafka lets a denial win over all that is
-allowed (`StandardAuthorizer`), so that rights with wildcards and prefixes stay as they are. Kafka knows names and
-prefixes and no other pattern: what no rule stands for is in `Coverage.without_rule`.
+Owns what is denied, and to whom; and all rights of a user as its KafkaUser has them. The components render the rights
+with these functions, and the commands patch with them: what a command has changed is what the next `up` declares.
+
+A target is fenced by what its mirrors bring: remote topics that keep their names while the source is active, remote
+topics with a prefix always, for what others write there never gets back to the source. A source is fenced by `fence`,
+which `python -m ops failover` writes. Kafka lets a denial win over all that is allowed (`StandardAuthorizer`), so that
+rights with wildcards and prefixes stay as they are. Kafka knows names and prefixes and no other pattern: what no rule
+stands for is in `Coverage.without_rule`.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from settings import acl_sets
 from settings.cluster import Cluster
@@ -17,7 +20,8 @@ from settings.mirror_parts import TOPICS_EXCLUDE
 from settings.mirrors import Mirror
 from settings.model import Model
 from settings.names import KafkaName, Label, copied
-from settings.users import Acl, Deny, Operation, User
+from settings.platform import Platform
+from settings.users import Acl, AclRule, Deny, Operation, User
 
 if TYPE_CHECKING:
     from settings.stack import Stack
@@ -26,6 +30,8 @@ OPERATIONS: tuple[Operation, ...] = ("Write", "Delete", "Alter")
 _EVERY_TOPIC = "*"
 _CHANGES = {*OPERATIONS, "All"}
 _SETS_OF_MIRRORS = {"mirror-source", "mirror-target", "failback"}
+_LISTS_SINCE = (0, 33)  # before, an entry has one operation
+Entry = dict[str, Any]
 
 
 class Fence(Model):
@@ -150,3 +156,44 @@ def _excludes_within(prefix: str, exclude: Iterable[str]) -> bool:
         if any(each.startswith(prefix) or prefix.startswith(each) for each in prefixes):
             return True
     return False
+
+
+def rules_of(user: User, settings: "Stack") -> tuple[AclRule, ...]:
+    """Return all rules of a declared user, in the order in which they are rendered: its own, then the fence's."""
+    return (*settings.acls(user), *rules(user, settings))
+
+
+def authorization_of(user: User, settings: "Stack") -> Entry | None:
+    """Return `spec.authorization` of a declared user's KafkaUser; None if it has none."""
+    return authorization(user, rules_of(user, settings), settings.platform)
+
+
+def authorization(user: User, user_rules: Iterable[AclRule], platform: Platform) -> Entry | None:
+    """Return `spec.authorization` of a KafkaUser that has these rules; None without any."""
+    found = [entry for rule in user_rules for entry in entries(rule, platform, every=user.config_defaults)]
+    return {"type": "simple", "acls": found} if found else None
+
+
+def entries(rule: AclRule, platform: Platform, *, every: bool) -> list[Entry]:
+    """Return the entries of `acls` that a rule becomes: one for each name, on old releases for each operation too.
+
+    A list is compared as a whole, so what exists must come out with the fields that it has.
+
+    Args:
+        rule: What is allowed or denied.
+        platform: The platform, whose release decides how operations are written.
+        every: Whether `type`, `host` and `patternType` of what is allowed are written when they were not given.
+    """
+    written = rule.model_fields_set | ({"permission", "host", "match"} if every or rule.permission == "deny" else set())
+    kind: Entry = {"type": rule.permission} if "permission" in written else {}
+    host: Entry = {"host": rule.host} if "host" in written else {}
+    match: Entry = {"patternType": rule.match} if "match" in written else {}
+    names: list[Entry] = [{"name": name, **match} for name in rule.names] or [{}]
+    resources = [{"type": rule.type, **name} for name in names]
+    if platform.base >= _LISTS_SINCE:
+        return [{**kind, "resource": resource, "operations": list(rule.operations), **host} for resource in resources]
+    return [
+        {**kind, "resource": resource, "operation": operation, **host}
+        for resource in resources
+        for operation in rule.operations
+    ]

@@ -1,7 +1,7 @@
 """The parts of a mirror: source and target, users of its clients, its way back, and the number of its workers.
 
 Default exclusions are those of Kafka's DefaultTopicFilter and DefaultGroupFilter. The autoscaler of the workers is made
-by components/kafka/autoscaler.py; settings/rules/mirror_resources.py checks its settings.
+by components/kafka/mirror_maker_2.py; settings/rules/mirror_resources.py checks its settings.
 """
 
 from collections.abc import Mapping

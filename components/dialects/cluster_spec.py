@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monitoring.metrics.catalog import Part, allow_list
-from settings import access_rules
+from settings import fence
 from settings.cluster import Cluster, Listener, NodePool, Storage
 from settings.mirrors import Mirror
 from settings.model import plain
@@ -140,7 +140,7 @@ def user(settings: User, rules: Iterable[AclRule], platform: Platform) -> Spec:
             # Secret at once, and the KafkaUser is Ready in its new generation once the new password is in force.
             annotations = {PASSWORD_GENERATION: str(settings.password_generation)}
             spec["template"] = {"secret": {"metadata": {"annotations": annotations}}}
-    allowed_and_denied = access_rules.authorization(settings, rules, platform)
+    allowed_and_denied = fence.authorization(settings, rules, platform)
     return spec if allowed_and_denied is None else {**spec, "authorization": allowed_and_denied}
 
 

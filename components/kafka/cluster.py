@@ -1,22 +1,26 @@
-"""The stack's Kafka cluster: a managed one with its node pools, or an external one that is only described.
+"""The stack's Kafka cluster with its topics: a managed one with node pools, or an external one that is only described.
 
-Owns the wait until the brokers are ready. Does not own users, topics, or the operator that runs the brokers.
+Owns the wait until brokers and topics are ready, and the internal topics that are declared before their mirrors start.
+Does not own users, topics that a mirror creates, or the operator that runs the brokers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
 from components import endpoint
-from components.custom_resource import CustomResource, Wait
-from components.dialects import dialect
+from components.custom_resource import READY, CustomResource, Wait
+from components.dialects import Manifest, dialect
+from components.dialects import topic as topic_spec
 from components.monitoring import broker_rules
 from contract.stack_outputs import ClusterOutputs, SecretKey
 from settings.client_properties import security
 from settings.cluster import Cluster, Listener
+from settings.model import Scalar
 from settings.stack import Stack
+from settings.topics import Topic, internal_topics_of
 from settings.users import Authentication
 
 
@@ -142,3 +146,66 @@ def _listener(
 def _authority(listener: Mapping[str, Any]) -> str | None:
     certificates = listener.get("certificates") or []
     return "\n".join(text.strip() for text in certificates) + "\n" if certificates else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KafkaTopicsArgs:
+    """The topics, and the settings with the cluster that they lie on."""
+
+    settings: Stack
+    topics: Sequence[Topic]
+
+
+class KafkaTopics(pulumi.ComponentResource):
+    """Topics that exist."""
+
+    names: list[str]
+    """Names in Kafka."""
+
+    def __init__(self, name: str, args: KafkaTopicsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Create each topic and wait until the cluster has it."""
+        super().__init__("rt-inventory:kafka:KafkaTopics", name, None, opts)
+        cluster, platform = args.settings.cluster, args.settings.platform
+        child = pulumi.ResourceOptions(parent=self, protect=cluster.protect)
+        labels = {dialect(platform).LABEL: cluster.name}
+        for each in args.topics:
+            CustomResource(
+                f"{name}-{each.name}",
+                api_version=platform.api,
+                manifest=Manifest(
+                    kind="KafkaTopic",
+                    name=each.resource_name,
+                    labels=labels,
+                    annotations=each.annotations,
+                    spec=topic_spec(each),
+                ),
+                namespace=cluster.namespace,
+                wait=Wait(for_=READY, words=f"KafkaTopic {each.name}: Ready", seconds=each.ready_seconds),
+                opts=child,
+            )
+        self.names = [each.name for each in args.topics]
+        self.register_outputs({"names": self.names})
+
+
+_SEGMENT_MS = 6 * 3600 * 1000
+# Only closed segments are compacted: by Kafka's default a busy topic holds a week of offsets, all of which are read.
+_COMPACTED: dict[str, Scalar] = {"cleanup.policy": "compact", "segment.ms": _SEGMENT_MS}
+
+
+def internal_topics(settings: Stack) -> list[Topic]:
+    """Return the internal topics on this stack's cluster, each once, for mirrors with `internalTopics: declared`."""
+    found: dict[str, Topic] = {}
+    for mirror in settings.mirrors:
+        if mirror.internal_topics != "declared":
+            continue
+        for topic in internal_topics_of(mirror, settings.mirror_version(mirror)):
+            if topic.location == "target":
+                earlier = found[topic.name].annotations if topic.name in found else {}
+                found[topic.name] = Topic(
+                    name=topic.name,
+                    partitions=topic.partitions,
+                    replicas=mirror.replication_factor,
+                    config=_COMPACTED,
+                    annotations={**earlier, **mirror.annotations},
+                )
+    return list(found.values())

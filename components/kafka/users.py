@@ -16,9 +16,8 @@ from components.custom_resource import READY, CustomResource, Wait
 from components.dialects import Login, Manifest, Spec, dialect
 from components.dialects import user as user_spec
 from components.kubernetes_objects import OwnedSecret
-from settings import access_rules
+from settings import fence
 from settings.client_properties import PASSWORD
-from settings.fence import application_users
 from settings.stack import Stack
 from settings.users import PASSWORD_KEY, User
 
@@ -46,7 +45,7 @@ class KafkaUsers(pulumi.ComponentResource):
         managed = args.settings.cluster.external is None
         self.logins = {user.name: endpoint.login(user, managed=managed) for user in args.settings.users}
         self.credentials = {user.name: self._credentials(name, args.settings, user) for user in args.settings.users}
-        applications = {user.name for user in application_users(args.settings)}
+        applications = {user.name for user in fence.application_users(args.settings)}
         self.facts = {
             user: endpoint.login_outputs(login, application=user in applications) for user, login in self.logins.items()
         }
@@ -107,7 +106,7 @@ class KafkaUsers(pulumi.ComponentResource):
 
 def spec_of(user: User, settings: Stack) -> Spec:
     """Return the spec of a user's KafkaUser: its own rights, then what the fence denies."""
-    return user_spec(user, access_rules.rules_of(user, settings), settings.platform)
+    return user_spec(user, fence.rules_of(user, settings), settings.platform)
 
 
 def passwords(credentials: Mapping[str, pulumi.Output[endpoint.Values]]) -> dict[str, pulumi.Output[str | None]]:

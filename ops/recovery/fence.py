@@ -16,7 +16,7 @@ from kafka.topic_writers import TopicWriters
 from ops import verify
 from ops.errors import OpsError
 from ops.pulumi import stack_file
-from ops.pulumi.stack_setting import change_setting
+from ops.pulumi.stack_file import change_setting
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.user_rights import WITHIN_S, UserRights
 from settings import SettingsError, acl_sets

@@ -1,7 +1,7 @@
 """Rights of a stack's KafkaUsers, changed at once: as Pulumi's next `up` declares them, without running Pulumi.
 
 Owns which rules of a KafkaUser change, and the wait for its operator. Does not own what is denied
-(`settings/fence.py`), how a rule is written (`settings/access_rules.py`), nor the patch itself (`field_manager.py`).
+or how a rule is written (`settings/fence.py`), nor the patch itself (`field_manager.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,7 @@ from contract.verification_request import Resource
 from ops.recovery import field_manager
 from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
 from ops.recovery.operator_wait import wait_until_ready
-from settings import access_rules
+from settings import fence
 from settings.stack import Stack
 from settings.users import User
 
@@ -119,5 +119,5 @@ def _is_carried_out(user: Mapping[str, Any]) -> bool:
 
 
 def _rules(user: User, settings: Stack) -> list[Rule]:
-    found: list[Rule] = (access_rules.authorization_of(user, settings) or {}).get("acls") or []
+    found: list[Rule] = (fence.authorization_of(user, settings) or {}).get("acls") or []
     return found

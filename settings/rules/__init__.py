@@ -1,7 +1,7 @@
 """Rules that look at several settings together. Each returns the problems it finds; none raises."""
 
+from settings.rules.active import fence
 from settings.rules.cluster import cluster
-from settings.rules.fence import fence
 from settings.rules.hints import hints
 from settings.rules.mirrors import RuleContext, mirrors
 from settings.rules.observation import monitoring, verification

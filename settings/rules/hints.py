@@ -12,7 +12,7 @@ from settings.names import SEPARATOR, has_bare_dot, literal, matches
 from settings.parsing import ParsedStack
 from settings.platform import Platform
 from settings.replication_topology import ReplicationTopology, TopicFlow, flows
-from settings.rules.fence import fence_hints
+from settings.rules.active import fence_hints
 from settings.rules.observation import monitoring_hints
 from settings.rules.siblings import reach_hints
 from settings.text import format_names

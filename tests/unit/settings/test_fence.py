@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from settings import SettingsError, Stack, hints, parse
-from settings.access_rules import authorization_of, entries, rules_of
-from settings.fence import OPERATIONS, application_users, coverage, rules
+from settings.fence import OPERATIONS, application_users, authorization_of, coverage, entries, rules, rules_of
 from settings.platform import Platform
 from settings.users import Deny
 
