@@ -22,7 +22,7 @@ from kafka.topic_partition import TopicPartition
 from ops.connection import PROJECT, from_outputs
 from ops.console import ProjectFolder, guard, log
 from ops.demo_client import DeliveryLog, keys_file, record_id
-from ops.demo_client.commands import KeysOut
+from ops.demo_client.__main__ import KeysOut
 from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs
 

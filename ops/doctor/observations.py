@@ -8,7 +8,6 @@ from contract.verification_request import Mirror
 from kafka.connectivity import Broker
 from kafka.topic_partition import TopicPartition
 from ops.inspection.probes import Certificate
-from ops.pipeline.state_places import StatePlace
 
 Right = tuple[str, str]
 """An operation and the resource that it is for, such as ("Write", "topic items")."""
@@ -126,6 +125,15 @@ class ClusterObservation:
     certificates: tuple[Certificate, ...] = ()
     groups: Mapping[str, str] | None = None
     policies: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatePlace:
+    """A part of what Pulumi needs: why it is in one place only, or why nobody can tell; both None: it is replicated."""
+
+    part: str
+    alone: str | None = None
+    unknown: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ import httpx
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from contract.request_document import parse
-from ops.doctor.collection import collect
+from ops.doctor.command import collect
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import Finding
 from tests.support.mirror_symptoms import context

@@ -20,9 +20,9 @@ from ops.doctor.observations import (
     OtherMirror,
     PulumiState,
     ResourceReadiness,
+    StatePlace,
     TaskStatus,
 )
-from ops.pipeline.state_places import StatePlace
 from ops.recovery.fence_status import LEFT_BEHIND, TAKES_WRITES
 from ops.recovery.mirror_context import MirrorContext
 

@@ -26,7 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from contract.request_document import parse
-from ops.doctor.collection import collect
+from ops.doctor.command import collect
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import Finding
 from sandbox.control_plane import OPERATOR

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from ops.doctor.collection import collect
+from ops.doctor.command import collect
 from ops.doctor.diagnosis import diagnose
 from ops.recovery import fence, fence_status, mirror_context
 from ops.recovery.fence import SourceFence

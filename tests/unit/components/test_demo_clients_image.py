@@ -21,7 +21,6 @@ LOADED = """
 import sys
 before = set(sys.modules)
 import ops.demo_client.__main__
-import ops.demo_client.commands
 print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)))
 print(*sorted(name for name in sys.modules if name.partition(".")[0] in sys.argv[1:]))
 """

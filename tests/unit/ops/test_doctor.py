@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from contract.verification_request import Resource
 from kafka import connectivity
 from ops.cli import app
-from ops.doctor import collection, command, connect_probes, known_issues
-from ops.doctor.collection import left_out
+from ops.doctor import command, connect_probes, known_issues
+from ops.doctor.command import left_out
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.duplicate_records import DuplicateScan
 from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, operator_facts, remedy
@@ -290,8 +290,8 @@ def test_a_side_is_known_by_the_addresses_of_the_mirrors_workers_too() -> None:
     reached = connect_probes.addresses(own)
     assert reached == {"source": {"outside:9094"}, "target": {"inside.svc:9093"}}
     found = observe(mirror=resource(document=own))
-    assert collection._cluster(found, "source").addresses == {"es-src:9094", "outside:9094"}
-    assert collection._cluster(found, "target").addresses == {"es-tgt:9094", "inside.svc:9093"}
+    assert command._cluster(found, "source").addresses == {"es-src:9094", "outside:9094"}
+    assert command._cluster(found, "target").addresses == {"es-tgt:9094", "inside.svc:9093"}
 
 
 def test_what_a_limit_leaves_out_is_a_note() -> None:

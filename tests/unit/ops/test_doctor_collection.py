@@ -7,7 +7,7 @@ import pytest
 
 from kafka.connector_status import ConnectorState, ResourceStatus
 from kafka.errors import ClusterError
-from ops.doctor import cluster_probes, collection, connect_probes
+from ops.doctor import cluster_probes, command, connect_probes
 from ops.inspection import probes
 from ops.recovery.mirror_context import MirrorContext
 
@@ -49,8 +49,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for name in ("rights", "policies", "assigned_tasks"):
         monkeypatch.setattr(cluster_probes, name, lambda *_: None)
     monkeypatch.setattr(cluster_probes, "groups", lambda readings, _: (readings.group_states(), []))
-    monkeypatch.setattr(collection, "certificates_of", lambda _: [])
-    monkeypatch.setattr(collection, "find_duplicate_records", lambda *_: None)
+    monkeypatch.setattr(command, "certificates_of", lambda _: [])
+    monkeypatch.setattr(command, "find_duplicate_records", lambda *_: None)
     monkeypatch.setattr(connect_probes, "others_and_logs", lambda mirror, _: mirror() and None)
     monkeypatch.setattr(connect_probes, "task_partitions", lambda *_: {"task 0": frozenset({("items", 0)})})
 
@@ -69,7 +69,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_each_cluster_connect_and_the_resource_are_asked_once(counted: dict[str, Any]) -> None:
-    found = collection.collect(known({"connect_url": "http://x"}, groupId="mm2"), {}, lambda _: None)
+    found = command.collect(known({"connect_url": "http://x"}, groupId="mm2"), {}, lambda _: None)
     for role in ("source", "target"):
         assert sorted(counted[role].asked) == ["brokers and topics", "connect", "groups"]
     assert (counted["resource"], counted["connect"]) == (["resource"], ["connectors"])
@@ -82,7 +82,7 @@ def test_each_cluster_connect_and_the_resource_are_asked_once(counted: dict[str,
 
 def test_a_cluster_that_is_unreachable_is_asked_nothing_else_and_is_a_finding(counted: dict[str, Any]) -> None:
     counted["source"].error = ClusterError("source es-src: nobody listens")
-    found = collection.collect(known(), {}, lambda _: None)
+    found = command.collect(known(), {}, lambda _: None)
     assert (found.source.refusal, found.target.refusal) == ("source es-src: nobody listens", None)
     assert counted["source"].asked == ["connect"]
     assert (found.unseen, found.target.topics) == ((), {"items": 1})
@@ -93,5 +93,5 @@ def test_a_resource_that_cannot_be_read_was_not_inspected(
     counted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probes, "resource_status", lambda *_: resource(silent="refused"))
-    found = collection.collect(known(), {}, lambda _: None)
+    found = command.collect(known(), {}, lambda _: None)
     assert (found.resource, found.unseen) == (None, ("resource: KafkaMirrorMaker2 rt-inventory-stg/mm2: refused",))

@@ -11,9 +11,8 @@ import pytest
 
 from ops.doctor import pulumi_state
 from ops.doctor.diagnosis import diagnose
-from ops.doctor.observations import PulumiState
-from ops.doctor.pulumi_state import state_notes
-from ops.pipeline.state_places import BACKEND, StatePlace, state_places
+from ops.doctor.observations import PulumiState, StatePlace
+from ops.doctor.pulumi_state import BACKEND, state_notes, state_places
 from ops.recovery import break_glass
 from tests.support.mirror_symptoms import seen
 from tests.support.recovery_pair import known
