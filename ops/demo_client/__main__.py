@@ -1,7 +1,7 @@
 """The commands `produce` and `consume`: send random records, read them as a member of a consumer group.
 
-`python -m ops` has them, and `python -m ops.demo_client` alone, without the packages of other commands. Both run up to a
-number of records, or with `--forever` until SIGTERM or Ctrl-C.
+`python -m ops` has them, and `python -m ops.demo_client` alone, without the packages of other commands. Both run up to
+a number of records, or with `--forever` until SIGTERM or Ctrl-C.
 """
 
 import os

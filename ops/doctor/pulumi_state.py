@@ -1,8 +1,8 @@
 """Pulumi's state of a mirror's stack: in how many places it is, and whether it is behind what is there.
 
-Owns how the addresses of the state and of the key of its secrets are read, both issues and how they are recognised. Does
-not own the questions to Amazon (`ops/pipeline/aws.py`, which is loaded only to ask them). What cannot be learned of the
-places is a note: it says nothing of the mirror.
+Owns how the addresses of the state and of the key of its secrets are read, both issues and how they are recognised.
+Does not own the questions to Amazon (`ops/pipeline/aws.py`, which is loaded only to ask them). What cannot be learned
+of the places is a note: it says nothing of the mirror.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -10,9 +10,8 @@ import shutil
 from pathlib import Path
 
 from . import installed_tools
-from .commands import Commands, ToolchainError
 from .paths import Entry, ToolchainPaths, key_of
-from .steps import Step
+from .steps import Commands, Step, ToolchainError
 
 NAME = "image-parts"
 BUILDAH = "buildah"

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import installed_tools, pins
-from .commands import Commands, ToolchainError
 from .paths import Entry, ToolchainPaths, key_of
-from .steps import Step
+from .steps import Commands, Step, ToolchainError
 
 PACKAGES = ("prometheus", "prometheus-alertmanager")
 UNPACKED, VERSIONS = "unpacked", "versions"

@@ -1,4 +1,4 @@
-"""Checks of the mirrored topics' metadata."""
+"""Checks of the metadata of the mirrored topics, and of the topics that the mirror keeps for itself."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -6,7 +6,7 @@ from dataclasses import asdict
 from contract.verification_request import TOPIC_LENGTH_MAX, Mirror, may_exist
 from kafka.cluster import Topic
 from kafka.errors import Answers
-from kafka.mirror_metadata import Metadata
+from kafka.mirror_metadata import InternalState, Metadata
 from kafka.topic_metadata import HiddenTopics, Setting, TopicState
 from spark.checks.registry import DOCTOR, NOTHING, Check, Remedy, check, named
 from spark.run_context import RunContext
@@ -221,3 +221,50 @@ def _replication_factor(context: RunContext) -> Check:
 )
 def _topic_config(context: RunContext) -> Check:
     return topic_config(context.request.mirror, context.metadata)
+
+
+def internal_topics(states: Sequence[InternalState]) -> Check:
+    """The topics that the mirror keeps for itself exist, have their factor, are in sync, and are compacted only.
+
+    One that is not required and may not be described counts as absent: a broker answers both alike.
+    """
+    bad = [one for one in states if one.faults]
+    refused = [one.refused for one in states if one.refused is not None and one.topic.required]
+    there = [one for one in states if one.state is not None]
+    shown = named([f"{one.topic.name} on the {one.topic.location} {', '.join(one.faults)}" for one in bad])
+    return Check(
+        name="internal_topics",
+        ok=False if bad else True if there and not refused else None,
+        expected="every internal topic is there, with its factor, in sync, cleanup.policy compact",
+        observed=shown if bad else refused[0] if refused else f"{len(there)} topics hold it" if there else NOTHING,
+        evidence=[
+            {
+                "topic": one.topic.name,
+                "location": one.topic.location,
+                "wanted_replicas": one.topic.replication_factor,
+                "cleanup_policy": one.cleanup_policy,
+                "partitions": {number: asdict(part) for number, part in one.state.partitions.items()}
+                if one.state
+                else None,
+                "faults": one.faults,
+                "refused": one.refused,
+            }
+            for one in states
+        ],
+    )
+
+
+@check(
+    "internal_topics",
+    after="topic_config",
+    needs_records=False,
+    left_out=lambda mirror: None if mirror.internal_topics else "the request names none",
+    remedy=Remedy(
+        text="Raise the replication factor of the mirror's internal topics and set cleanup.policy=compact; the mirror "
+        "loses its positions with them.",
+        commands=(DOCTOR, "python -m ops topics list {target} --internal"),
+        page="docs/mirrors.md#topics-that-a-mirror-keeps-for-itself",
+    ),
+)
+def _internal_topics(context: RunContext) -> Check:
+    return internal_topics(context.metadata.internal)

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from examples import catalog
-from examples.catalog import KEY
+from examples import __main__ as catalog
+from examples.__main__ import KEY
 from sandbox.pulumi import Pulumi, PulumiError
 from sandbox.state import PROJECT
 

@@ -12,7 +12,7 @@ import yaml
 
 from components.__main__ import write
 from components.rendering import Manifest, manifests
-from examples.catalog import Example, examples
+from examples.__main__ import Example, examples
 from ops.policy import judging
 from sandbox.pulumi import Pulumi
 from sandbox.state import PROJECT

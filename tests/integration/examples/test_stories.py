@@ -13,7 +13,7 @@ import yaml
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from examples.catalog import Example, examples
+from examples.__main__ import Example, examples
 from ops.connection import from_outputs
 from ops.pulumi.stack import stack_outputs
 from sandbox.state import PROJECT

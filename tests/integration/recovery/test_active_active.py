@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from examples.catalog import INTERVALS
+from examples.__main__ import INTERVALS
 from tests.support.waiting import wait_until
 
 from ...support import records

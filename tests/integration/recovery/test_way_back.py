@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from examples.catalog import INTERVALS
+from examples.__main__ import INTERVALS
 from ops.recovery.connector_offsets import alter
 from tests.support.runbook_commands import exchange_roles
 from tests.support.waiting import wait_until

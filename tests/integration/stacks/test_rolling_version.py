@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from examples.catalog import INTERVALS
+from examples.__main__ import INTERVALS
 from sandbox.toolchain import pins
 from tests.support.waiting import wait_until
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from kubernetes import client, config
 
-from examples.catalog import INTERVALS
+from examples.__main__ import INTERVALS
 from ops.pipeline import stack_checks
 from ops.pulumi.stack import PulumiStack
 from tests.support.waiting import wait_until

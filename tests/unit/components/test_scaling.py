@@ -8,7 +8,7 @@ import pytest
 
 from components.custom_resource import READY
 from components.rendering import manifests
-from examples.catalog import FOLDER
+from examples.__main__ import FOLDER
 
 from ...support.pulumi_engine import Engine, mirror, target, up
 from ...support.recorded_program import SOURCE_OUTPUTS, STATUS

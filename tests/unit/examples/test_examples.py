@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from examples import catalog
-from examples.__main__ import with_table
-from examples.catalog import Example, examples
+from examples import __main__ as catalog
+from examples.__main__ import Example, examples, with_table
 from settings import hints
 from settings.__main__ import main
 from tests.support.example_resources import manifests, violations

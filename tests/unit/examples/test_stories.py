@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from examples.__main__ import main
-from examples.catalog import Example, examples
+from examples.__main__ import Example, examples, main
 from settings.__main__ import main as settings
 from tests.support import page_commands as shown
 

@@ -9,7 +9,7 @@ from contract.request_document import parse
 from contract.verification_request import Limits, Request
 from kafka.canary import CanaryResult, send
 from kafka.mirror_position import Deadline
-from spark.checks.canary import canary_latency
+from spark.checks.replication import canary_latency
 
 
 def request(canary: object, topics: list[str] | None = None) -> Request:

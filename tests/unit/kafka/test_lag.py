@@ -10,7 +10,7 @@ from contract.request_document import parse
 from contract.verification_request import Limits, Mirror
 from kafka import lag as measuring
 from kafka.lag import POINTS_MAX, Lag, LagMeter, Measure, PartitionLag
-from spark.checks.lag import lag
+from spark.checks.replication import lag
 
 MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",), offset_storage_topic="mm2-offsets")
 PLACES = [("items", 0), ("items", 1)]

@@ -20,7 +20,7 @@ from kafka.connector_status import ConnectorState, ResourceStatus, from_status, 
 from kafka.errors import Answers
 from kafka.mirror_metadata import InternalState, Metadata, TopicAcl, TopicAcls, topic_acls
 from kafka.topic_metadata import Origin, PartitionState, Setting, TopicState
-from spark.checks import acls, connectors, internal_topics, topics
+from spark.checks import replication, rights, topics
 from spark.checks.registry import NOTHING, Check, not_judged
 
 MIRROR = Mirror(
@@ -163,20 +163,20 @@ def internal(replicas: int = 3, in_sync: int = 3, policy: str = "compact", facto
     ],
 )
 def test_an_internal_topic_that_could_lose_the_mirrors_memory_is_named(state: InternalState, said: str) -> None:
-    check = internal_topics.internal_topics([internal(), state])
+    check = topics.internal_topics([internal(), state])
     assert (check.ok, check.observed) == (False, f"mm2-offsets on the target {said}")
 
 
 def test_internal_topics_that_hold_pass_and_an_optional_one_may_be_absent_or_out_of_sight() -> None:
     optional = InternalTopic(name="heartbeats", required=False)
     absent, unseen = InternalState(topic=optional), InternalState(topic=optional, refused="may not")
-    assert internal_topics.internal_topics([internal(), internal(1, 1, factor=None), absent, unseen]).ok is True
-    assert internal_topics.internal_topics([absent]).ok is None
+    assert topics.internal_topics([internal(), internal(1, 1, factor=None), absent, unseen]).ok is True
+    assert topics.internal_topics([absent]).ok is None
 
 
 def test_an_internal_topic_out_of_sight_is_unknown() -> None:
     unseen = InternalState(topic=InternalTopic(name="mm2-configs"), refused="user u may not describe it")
-    check = internal_topics.internal_topics([internal(), unseen])
+    check = topics.internal_topics([internal(), unseen])
     assert (check.ok, check.observed) == (None, "user u may not describe it")
 
 
@@ -186,7 +186,7 @@ def acl(topic: str = "items", operation: str = "READ", permission: str = "ALLOW"
 
 def synced(source: list[TopicAcl], target: list[TopicAcl]) -> Check:
     sides = TopicAcls(acls=frozenset(source)), TopicAcls(acls=frozenset(target))
-    return acls.acls_synced(MIRROR, Metadata(source_acls=sides[0], target_acls=sides[1]))
+    return rights.acls_synced(MIRROR, Metadata(source_acls=sides[0], target_acls=sides[1]))
 
 
 def test_a_missing_acl_is_named() -> None:
@@ -215,7 +215,7 @@ def test_acls_of_other_topics_are_not_copied_and_without_any_nothing_is_compared
 
 def test_acls_that_may_not_be_described_are_unknown() -> None:
     found = Metadata(source_acls=TopicAcls(acls=frozenset([acl()])), target_acls=TopicAcls(refused="grant DESCRIBE"))
-    check = acls.acls_synced(MIRROR, found)
+    check = rights.acls_synced(MIRROR, found)
     assert (check.ok, check.observed) == (None, "grant DESCRIBE")
 
 
@@ -261,61 +261,61 @@ def running(*tasks: str) -> list[ConnectorState]:
 
 
 def test_connectors_that_run_on_both_sides_pass() -> None:
-    check = connectors.connectors_running(running("RUNNING"), "http://x", status("RUNNING"))
+    check = replication.connectors_running(running("RUNNING"), "http://x", status("RUNNING"))
     assert (check.ok, check.observed) == (True, "1 connectors run")
     assert [one["told_by"] for one in check.evidence] == ["Connect", "resource"]
 
 
 def test_a_failed_task_of_a_ready_resource_fails_and_is_reported_as_such() -> None:
-    check = connectors.connectors_running(None, "http://x", status("RUNNING", "FAILED"))
+    check = replication.connectors_running(None, "http://x", status("RUNNING", "FAILED"))
     assert check.ok is False
     assert f"KafkaMirrorMaker2 home/mm2 is Ready, yet task 1 of {SOURCE} is FAILED" in check.observed
-    check = connectors.connectors_running(running("FAILED"), "http://x", status("RUNNING"))
+    check = replication.connectors_running(running("FAILED"), "http://x", status("RUNNING"))
     assert check.ok is False
     assert check.observed == f"task 0 of {SOURCE} is FAILED, although KafkaMirrorMaker2 home/mm2 is Ready"
 
 
 def test_a_resource_that_is_not_ready_fails_with_its_reason() -> None:
-    check = connectors.connectors_running(running("RUNNING"), "http://x", status("RUNNING", ready="False"))
+    check = replication.connectors_running(running("RUNNING"), "http://x", status("RUNNING", ready="False"))
     assert (check.ok, check.observed) == (False, "KafkaMirrorMaker2 home/mm2 is not Ready: Held")
 
 
 def test_a_connector_that_the_status_does_not_list_is_missing() -> None:
-    assert f"{SOURCE} is missing" in connectors.connectors_running(None, None, status("RUNNING", name="x")).observed
+    assert f"{SOURCE} is missing" in replication.connectors_running(None, None, status("RUNNING", name="x")).observed
 
 
 def test_without_kubernetes_connect_alone_is_judged_and_it_is_said() -> None:
     silent = ResourceStatus(resource=RESOURCE, silent="no Kubernetes access")
-    check = connectors.connectors_running(running("RUNNING"), "http://x", silent)
+    check = replication.connectors_running(running("RUNNING"), "http://x", silent)
     assert check.ok is True
     assert check.observed == "1 connectors run; KafkaMirrorMaker2 home/mm2 is not known: no Kubernetes access"
-    check = connectors.connectors_running(None, "http://x", silent)
+    check = replication.connectors_running(None, "http://x", silent)
     assert check.ok is None
     assert check.observed.startswith("Connect at http://x does not answer; KafkaMirrorMaker2 home/mm2 is not known")
 
 
 def test_the_resource_alone_is_judged_when_connect_is_silent_and_it_is_said() -> None:
-    check = connectors.connectors_running(None, "http://x", status("RUNNING"))
+    check = replication.connectors_running(None, "http://x", status("RUNNING"))
     assert (check.ok, check.observed) == (True, "1 connectors run; Connect at http://x does not answer")
     ready = from_status(RESOURCE, [SOURCE], {"conditions": [{"type": "Ready", "status": "True"}]})
-    assert connectors.connectors_running(None, "http://x", ready).ok is None
+    assert replication.connectors_running(None, "http://x", ready).ok is None
 
 
 def test_a_status_of_an_older_generation_alone_proves_nothing() -> None:
     stale = replace(status("RUNNING"), current=False)
-    check = connectors.connectors_running(None, "http://x", stale)
+    check = replication.connectors_running(None, "http://x", stale)
     why = "the status of KafkaMirrorMaker2 home/mm2 is older than its specification: its operator has not reconciled it"
     assert (check.ok, check.observed) == (None, f"Connect at http://x does not answer; {why}")
-    check = connectors.connectors_running(running("RUNNING"), "http://x", stale)
+    check = replication.connectors_running(running("RUNNING"), "http://x", stale)
     assert (check.ok, check.observed) == (True, "1 connectors run")
     failed = replace(status("FAILED"), current=False)
-    assert connectors.connectors_running(None, "http://x", failed).ok is False
+    assert replication.connectors_running(None, "http://x", failed).ok is False
 
 
 def test_a_connector_without_a_task_that_copies_is_reported() -> None:
-    check = connectors.connectors_running([ConnectorState(SOURCE, "RUNNING", ())], "http://x")
+    check = replication.connectors_running([ConnectorState(SOURCE, "RUNNING", ())], "http://x")
     assert (check.ok, check.observed) == (False, f"{SOURCE} is RUNNING without a task")
-    assert connectors.connectors_running([ConnectorState(CHECKPOINT, "RUNNING", ())], "http://x").ok is True
+    assert replication.connectors_running([ConnectorState(CHECKPOINT, "RUNNING", ())], "http://x").ok is True
 
 
 def test_a_kubeconfig_that_is_not_there_leaves_the_resource_unknown() -> None:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from pulumi_policy import ResourceValidationPolicy
 
-from examples.catalog import examples
+from examples.__main__ import examples
 from policies.rules import POLICIES
 
 from ...support import compliant_resources as kit

@@ -4,23 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from settings import reference
-from settings.__main__ import main
+from settings.__main__ import REFERENCE, main, meanings, models, reference
 from settings.stack import Stack
 
 
 def test_the_page_is_fresh() -> None:
     reported = "docs/settings.md is not what the models say: run `venv/bin/python -m settings reference`"
-    assert reference.PATH.read_text(encoding="utf-8") == reference.text(), reported
+    assert REFERENCE.read_text(encoding="utf-8") == reference(), reported
 
 
 def test_every_key_has_a_meaning() -> None:
-    fields = {model: set(model.model_fields) for model in (Stack, *reference.models())}
-    assert {model: {name for name, words in reference.meanings(model).items() if words} for model in fields} == fields
+    fields = {model: set(model.model_fields) for model in (Stack, *models())}
+    assert {model: {name for name, words in meanings(model).items() if words} for model in fields} == fields
 
 
 def test_every_top_level_key_is_described() -> None:
-    reported = reference.text()
+    reported = reference()
     assert all(f"- [`{field.alias}`](#" in reported for field in Stack.model_fields.values())
 
 
@@ -38,10 +37,10 @@ def test_every_top_level_key_is_described() -> None:
     ],
 )
 def test_a_row_has_the_value_and_the_default(row: str) -> None:
-    assert row in reference.text()
+    assert row in reference()
 
 
 def test_the_page_is_written_where_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reference", "--out", str(tmp_path / "x.md")]) == 0
-    assert (tmp_path / "x.md").read_text(encoding="utf-8") == reference.text()
+    assert (tmp_path / "x.md").read_text(encoding="utf-8") == reference()
     assert capsys.readouterr().out == f"{tmp_path / 'x.md'}: written\n"
