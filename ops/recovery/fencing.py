@@ -104,8 +104,8 @@ class Fencing:
         """
         if FENCING not in self.journal.steps:
             return
-        self.say(f"  the fence at {self.at_source.cluster} is taken down, for the source stays active")
         try:
+            self.journal.forget(*steps)  # first: whatever ends this in the middle, the next command fences again
             self.take_down()
             self.journal.undo(FENCING, *steps)
         except _FORESEEN as error:
@@ -113,6 +113,8 @@ class Fencing:
                 f"! The fence at {self.at_source.cluster} may still be up: applications may write nothing there. "
                 f"{error}\n! Run the command again: it goes on, and takes it down if it is interrupted."
             )
+        else:
+            self.say(f"  the fence at {self.at_source.cluster} is taken down, for the source stays active")
 
     def who_may_write(self) -> str:
         """Return in words who was found to have the right to write in spite of the fence; empty if nobody was."""

@@ -14,7 +14,8 @@ from ops.recovery import draining, fence, mirror_context
 from ops.recovery.failover import PLANNED, UNPLANNED, Failover
 from ops.recovery.fence import FENCING, SourceFence
 from ops.recovery.fencing import Fencing
-from ops.recovery.operation import carry_out, of_journal
+from ops.recovery.journal import Journal
+from ops.recovery.operation import Step, carry_out, of_journal
 from tests.support.failover_sides import DRAINED, ITEMS, OFFSETS, STOPPED, Sides, work
 from tests.support.fenced_source import APPLICATION, FENCE, MIRROR, WRITTEN, Source, fenced_source
 from tests.support.recovery_pair import Kept, entry, known, lag
@@ -133,8 +134,37 @@ def test_a_fence_that_cannot_be_taken_down_is_reported_and_stays_in_the_journal(
     monkeypatch.setattr(SourceFence, "take_down", lambda *_: (_ for _ in ()).throw(OpsError("API server is away")))
     run(done, "drain", OpsError("refused"))
     assert any("may still be up" in line and "API server is away" in line for line in said)
-    assert {"fence", FENCING} <= set(done.journal.steps)
+    assert not [line for line in said if "is taken down" in line]
+    assert FENCING in done.journal.steps
+    assert "fence" not in done.journal.steps, "a part of it may be down"
     assert done.journal.may_have_changed
+
+
+class Killed(BaseException):
+    """Nothing more is done, as after SIGKILL."""
+
+
+@pytest.mark.parametrize("last", [(SourceFence, "_write"), (Fencing, "_allow_again"), (Journal, "undo")])
+def test_a_command_killed_while_it_takes_the_fence_down_is_followed_by_one_that_fences_again(
+    source: Source, monkeypatch: pytest.MonkeyPatch, last: tuple[type, str]
+) -> None:
+    done = begun(source)
+    done.journal.done("fence", done.fence())
+
+    def kill(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as during:
+        during.setattr(*last, kill)
+        with pytest.raises(Killed):
+            done.lift_fence()
+    assert source.specs() == source.rendered(fenced=False)
+    assert done.journal.may_have_changed, "status reports it"
+    again = Failover(known(), done.options, done.changes, done.journal, print, source.fence())
+    seen = list[bool]()
+    drain = Step("drain", "", lambda: {"fenced": seen.append(fenced(source))})
+    carry_out([again.steps()[0], drain], again.journal, again.say)
+    assert seen == [True]
 
 
 def test_who_has_lost_the_lease_takes_nothing_down(source: Source) -> None:
