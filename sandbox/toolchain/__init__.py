@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.toolchain import api_versions, crds, development_tools, go, image_parts, java, maven, pins, prometheus
+from sandbox.toolchain.commands import Commands, ToolchainError
 from sandbox.toolchain.paths import Entry, ToolchainPaths, here, key_of
-from sandbox.toolchain.steps import Commands, Part, Step, ToolchainError
+from sandbox.toolchain.steps import Part, Step
 
 __all__ = ["ToolchainError", "Tools", "all_steps", "locate"]
 

@@ -16,10 +16,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sandbox.toolchain import all_steps, development_tools, image_parts, installed_tools, java, pins, prometheus
+from sandbox.toolchain.commands import ToolchainError
 from sandbox.toolchain.java import fetched_java, find_java, home_of, running_java
 from sandbox.toolchain.paths import ToolchainPaths, here, locked
 from sandbox.toolchain.pins import JAVA_MIN
-from sandbox.toolchain.steps import Progress, Step, ToolchainError, run_steps, with_needs
+from sandbox.toolchain.steps import Progress, Step, run_steps, with_needs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

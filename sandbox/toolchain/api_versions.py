@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.toolchain import crds, java, maven, pins
+from sandbox.toolchain.commands import Commands
 from sandbox.toolchain.crds import OLDER, V1, V1BETA2
 from sandbox.toolchain.paths import Entry, ToolchainPaths, key_of
-from sandbox.toolchain.steps import Commands, Step
+from sandbox.toolchain.steps import Step
 
 Definition = dict[str, Any]
 

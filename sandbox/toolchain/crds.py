@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sandbox.toolchain import java, maven, pins
+from sandbox.toolchain.commands import Commands
 from sandbox.toolchain.paths import GO_MODULE, Entry, ToolchainPaths
-from sandbox.toolchain.steps import Commands, Step
+from sandbox.toolchain.steps import Step
 
 # File name and model class, as in Strimzi's own release.
 STRIMZI_KINDS = {

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sandbox.toolchain import installed_tools, pins
+from sandbox.toolchain.commands import Commands, ToolchainError
 from sandbox.toolchain.go import ENVIRONMENT
 from sandbox.toolchain.paths import GO_MODULE, Entry, ToolchainPaths, key_of
-from sandbox.toolchain.steps import Commands, Step, ToolchainError
+from sandbox.toolchain.steps import Step
 
 PARTS = ("al2023", "fonts", "swiftshader")  # of the package, besides the program
 NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chrome-headless-shell")

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.toolchain import installed_tools, pins
+from sandbox.toolchain.commands import Commands, Counted, ToolchainError
 from sandbox.toolchain.paths import GO_MODULE, Entry, ToolchainPaths, key_of
-from sandbox.toolchain.steps import Commands, Counted, Part, Step, ToolchainError
+from sandbox.toolchain.steps import Part, Step
 
 STEP = "go-programs"
 ON_PATH_STEP = "pulumi-on-path"

@@ -10,8 +10,9 @@ import shutil
 from pathlib import Path
 
 from . import installed_tools
+from .commands import Commands, ToolchainError
 from .paths import Entry, ToolchainPaths, key_of
-from .steps import Commands, Step, ToolchainError
+from .steps import Step
 
 NAME = "image-parts"
 BUILDAH = "buildah"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from . import pins
-from .steps import CommandFailedError, Commands
+from .commands import CommandFailedError, Commands
 
 VERSION_WAIT_S = 30
 

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sandbox.toolchain import maven, pins
+from sandbox.toolchain.commands import Commands
 from sandbox.toolchain.paths import Entry, ToolchainPaths, fingerprint, key_of
-from sandbox.toolchain.steps import Commands, Step, with_needs
+from sandbox.toolchain.steps import Step, with_needs
 
 # Spark asks for a module that only speeds up linear algebra and that the fetched runtime leaves out.
 LAUNCHER = """#!/bin/sh

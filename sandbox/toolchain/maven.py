@@ -5,8 +5,9 @@ from html import escape  # xml.sax.saxutils loads an HTTP client
 from pathlib import Path
 
 from . import pins
+from .commands import Commands
 from .paths import Entry, ToolchainPaths, key_of
-from .steps import Commands, Step
+from .steps import Step
 
 LIBS = "libs"
 # Maven is over before an optimising compiler pays: half the processor time. What the user has set comes after.

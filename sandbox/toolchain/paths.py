@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.toolchain.steps import ToolchainError
+from sandbox.toolchain.commands import ToolchainError
 
 CACHE_VARIABLE = "RT_INVENTORY_CACHE"
 

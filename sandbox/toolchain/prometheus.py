@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import installed_tools, pins
+from .commands import Commands, ToolchainError
 from .paths import Entry, ToolchainPaths, key_of
-from .steps import Commands, Step, ToolchainError
+from .steps import Step
 
 PACKAGES = ("prometheus", "prometheus-alertmanager")
 UNPACKED, VERSIONS = "unpacked", "versions"

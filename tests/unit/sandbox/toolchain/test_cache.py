@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.toolchain.commands import ToolchainError
 from sandbox.toolchain.paths import Entry, cache_root, key_of, locked
-from sandbox.toolchain.steps import ToolchainError
 
 
 def silent(_text: str) -> None:

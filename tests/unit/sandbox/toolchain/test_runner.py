@@ -11,17 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sandbox.toolchain.steps import (
-    CommandFailedError,
-    Commands,
-    Counted,
-    Processes,
-    Progress,
-    Step,
-    ToolchainError,
-    run_steps,
-    with_needs,
-)
+from sandbox.toolchain.commands import CommandFailedError, Commands, Counted, Processes, ToolchainError
+from sandbox.toolchain.steps import Progress, Step, run_steps, with_needs
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 
