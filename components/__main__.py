@@ -1,21 +1,196 @@
 """`python -m components render --stack STACK --out DIR [--folder DIR]`: a stack's plain manifests, one file an object.
 
-Exit 0, or 2 with the problems.
+They are for GitOps tools, and need neither an engine nor a cluster: the program itself runs against a recorder in the
+engine's place, so that what is rendered is what `pulumi up` would create. Owns what the recorder answers: addresses
+that the settings give away, no secret value. Exit 0, or 2 with the problems.
 """
 
 import argparse
+import asyncio
+import base64
+import json
+import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import yaml
+from pulumi.runtime import mocks
+from pulumi.runtime.settings import get_root_resource
 
-from components.rendering import RenderError, manifests
-from settings import SettingsError
+from components.kafka.break_glass import LABEL as BREAK_GLASS_LABEL
+from components.verification_run import whole_numbers
+from settings import NAMESPACE, SettingsError, Stack
+from settings.cluster import listener_address
+from settings.files import load, read_config
+from settings.platform import CLUSTER_KINDS
 
+PROGRAM = Path(__file__).resolve().parent.parent / "__main__.py"
+KEYS_ANNOTATION = f"{NAMESPACE}/keys"
+_PLACEHOLDER = "not-rendered"
+_ENCODED = base64.b64encode(_PLACEHOLDER.encode()).decode()
+_SECRET_FIELDS = ("data", "stringData")
+_SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d"  # noqa: S105  # marks a Pulumi secret on the wire
+Manifest = dict[str, Any]
 HEADER = "# Rendered from the stack's settings; a change here is lost at the next rendering.\n"
+
+
+class RenderError(Exception):
+    """The stack cannot be rendered; the message says what to set."""
+
+
+@dataclass
+class _Recorder(mocks.Mocks):
+    """Stands in for the engine: keeps what is registered, answers what a running cluster would."""
+
+    settings: Stack
+    others: Mapping[str, Mapping[str, Any]]
+    registered: list[Manifest] = field(default_factory=list)
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
+        if args.typ == "pulumi:pulumi:StackReference":
+            outputs = self.others[args.inputs["name"].rsplit("/", 1)[-1]]
+            return args.name, {**args.inputs, "outputs": outputs, "secretOutputNames": []}
+        if args.typ == "kubernetes:core/v1:Secret" and args.resource_id:
+            return args.resource_id, {"data": dict.fromkeys(_secret_keys(self.settings), _ENCODED)}
+        outputs = dict(args.inputs)
+        if args.typ.startswith("kubernetes:"):
+            self.registered.append(args.inputs)
+            if args.inputs.get("kind") in CLUSTER_KINDS.values():
+                outputs["status"] = _status(self.settings)
+        if args.typ.startswith("random:"):
+            outputs["result"] = _PLACEHOLDER
+        if args.typ.startswith("pulumi-python:dynamic"):
+            found = {"passed": True, "verdict": _PLACEHOLDER, "message": "", "checks": [], "report": ""}
+            outputs = {**args.inputs, **found, "finished_at": None, "records_compared": None}
+        return f"{args.name}-id", outputs
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        """Answer for the outputs of a stack; this one exported nothing yet."""
+        return {"outputs": self.others.get(str(args.args["name"]).rsplit("/", 1)[-1], {})}, []
+
+
+def manifests(folder: Path, stack: str) -> list[Manifest]:
+    """Return the Kubernetes objects of a stack whose file lies in the folder, beside those of its sources.
+
+    Secrets come without values; an annotation names the keys that something else must fill. Raises SettingsError for
+    mistakes of a stack file and RenderError if an address cannot be known ahead. Copies of what Pulumi knows are left
+    out: without Pulumi there is nothing to copy.
+    """
+    recorder, _ = _recorded(folder, stack, ())
+    return [_plain(inputs) for inputs in recorder.registered if not _is_of_pulumi(inputs)]
+
+
+def _recorded(folder: Path, stack: str, asking: tuple[str, ...]) -> tuple[_Recorder, dict[str, Any]]:
+    path = folder / f"Pulumi.{stack}.yaml"
+    settings = load(path)
+    sources = {str(mirror.source.stack) for mirror in settings.mirrors if mirror.source.stack is not None}
+    # Two sites that mirror each other need no more than each other's cluster and users.
+    others = {source: _recorded(folder, source, (*asking, stack))[1] for source in sorted(sources - set(asking))} | {
+        source: _described(folder, source) for source in sorted(sources & set(asking))
+    }
+    recorder = _Recorder(settings, others)
+    return recorder, _program(folder, stack, path, recorder)
+
+
+def _described(folder: Path, stack: str) -> dict[str, Any]:
+    """Outputs of a stack without its mirrors and without the rights that its users have by them."""
+    path = folder / f"Pulumi.{stack}.yaml"
+    settings = load(path).model_copy(update={"mirrors": ()})
+    return _program(folder, stack, path, _Recorder(settings, {}), with_mirrors=False)
+
+
+def _program(folder: Path, stack: str, path: Path, recorder: _Recorder, *, with_mirrors: bool = True) -> dict[str, Any]:
+    """Run the program as the stack and return its outputs."""
+    values = {**read_config(path)}
+    if not with_mirrors:
+        values.pop(f"{NAMESPACE}:mirrors", None)
+        for user in values.get(f"{NAMESPACE}:users") or []:
+            user.pop("aclSets", None)
+    config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    mocks.set_mocks(recorder, project=NAMESPACE, stack=stack, organization="organization", preview=False)
+    pulumi.runtime.set_all_config(config)
+    pulumi.runtime.settings.SETTINGS.root_directory = str(folder.resolve())
+    pulumi.runtime.settings.SETTINGS.rpc_manager.clear()
+    pulumi.runtime.settings.SETTINGS.outputs.clear()
+    # One process runs several programs; the SDK does not expect it.
+    pulumi.runtime.settings.set_root_resource(None)  # type: ignore[arg-type]  # typed for the first program only
+
+    def program() -> None:
+        runpy.run_path(str(PROGRAM), run_name="__main__")
+
+    async def run() -> dict[str, Any]:
+        await pulumi.runtime.run_in_stack(program)
+        root: Any = get_root_resource()
+        outputs = {name: pulumi.Output.from_input(value) for name, value in root.outputs.items()}
+        return {name: await output.future() for name, output in outputs.items()}
+
+    try:
+        return loop.run_until_complete(run())
+    finally:
+        loop.close()
+
+
+def _status(settings: Stack) -> dict[str, Any]:
+    cluster = settings.cluster
+    found = []
+    for listener in {each.name: each for each in (cluster.client_listener, cluster.outside_listener)}.values():
+        servers = listener_address(cluster, listener)
+        if servers is None:
+            fix = "cluster.expose.host" if cluster.expose else "its host, or name another listener in cluster.listener"
+            raise RenderError(
+                f"cluster {cluster.name}: listener {listener.name} must have a host (got nothing; only the running "
+                f"cluster knows the address of a {listener.type}). Set {fix}."
+            )
+        found.append({"name": listener.name, "bootstrapServers": servers, "certificates": [_PLACEHOLDER]})
+    return {"listeners": found}
+
+
+def _secret_keys(settings: Stack) -> Iterator[str]:
+    """Every key under which the settings look for something in a Secret."""
+    externals = [mirror.source.external for mirror in settings.mirrors if mirror.source.external]
+    for secret in [*(user.secret for user in settings.users), *(each.secret for each in externals)]:
+        if secret is not None:
+            yield from (secret.password_key, secret.certificate_key, secret.private_key_key)
+    yield from ("password", "user.crt", "user.key")
+    for pair in [settings.cluster.ca_secret, *(each.ca_secret for each in externals)]:
+        if pair is not None:
+            yield pair[1]
+
+
+def _is_of_pulumi(inputs: Manifest) -> bool:
+    labels = inputs["metadata"].get("labels") or {}
+    return any(labels.get(key) == value for key, value in BREAK_GLASS_LABEL.items())
+
+
+def _plain(inputs: Manifest) -> Manifest:
+    """An object as a person would write it: without what only Pulumi reads, and without secret values."""
+    found: Manifest = whole_numbers(_revealed(inputs))
+    metadata = dict(found["metadata"])
+    annotations = {
+        key: value for key, value in metadata.pop("annotations", {}).items() if not key.startswith("pulumi.com/")
+    }
+    if found["kind"] == "Secret":
+        keys = sorted(key for name in _SECRET_FIELDS for key in found.pop(name, None) or {})
+        annotations[KEYS_ANNOTATION] = ",".join(keys)
+    if annotations:
+        metadata["annotations"] = annotations
+    rest = {key: found[key] for key in sorted(found) if key not in ("status", "metadata") and found[key] is not None}
+    head = {"apiVersion": rest.pop("apiVersion"), "kind": rest.pop("kind"), "metadata": metadata}
+    return head | rest
+
+
+def _revealed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if _SECRET_SIGNATURE in value:
+            return _revealed(value.get("value"))
+        return {key: _revealed(item) for key, item in value.items()}
+    return [_revealed(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 class _Dumper(yaml.SafeDumper):

@@ -17,8 +17,7 @@ from typing import Any
 
 import yaml
 
-from components.__main__ import text
-from components.rendering import Manifest, manifests
+from components.__main__ import Manifest, manifests, text
 from settings import Stack
 from settings.files import load
 from settings.platform import EVENT_STREAMS, STRIMZI_V1, STRIMZI_V1BETA2

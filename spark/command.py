@@ -19,7 +19,8 @@ from spark import signals
 from spark.comparison.java_client import require_java
 from spark.job import verify
 from spark.progress import Progress
-from spark.report import index, publish, refused_document, stopped_document
+from spark.report import index, publish
+from spark.report.publish import refused_document, stopped_document
 from spark.run_context import RunContext
 from spark.signals import STOPPED
 from spark.state.store import open_store

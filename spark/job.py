@@ -9,7 +9,6 @@ from typing import Any
 from kafka import canary, connectivity, mirror_metadata, mirror_position
 from kafka import groups as consumer_groups
 from kafka.cluster import Cluster
-from kafka.contents import contents
 from kafka.groups import Groups
 from kafka.lag import LagMeter
 from kafka.mirror_position import CutState, Deadline, PositionReader
@@ -20,12 +19,12 @@ from spark.comparison import comparer as comparison
 from spark.comparison import translation
 from spark.comparison.classification import records_behind
 from spark.comparison.expiry import expired_meanwhile
-from spark.comparison.findings import cleaned_warnings, sample_offsets, with_contents
+from spark.comparison.findings import cleaned_warnings, contents, sample_offsets, with_contents
 from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.reading import SessionError
 from spark.comparison.spark_session import SessionStart
 from spark.progress import Progress
-from spark.report import document
+from spark.report.publish import document
 from spark.run_context import RunContext, ask_again, connect, ranges_to_read
 from spark.state.ledger import Ledger
 from spark.state.store import Store

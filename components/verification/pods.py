@@ -9,7 +9,7 @@ from typing import Any
 
 from components.dialects import Spec
 from components.kubernetes_objects import container_security_context, pod_security_context
-from components.verification.job import SLACK_WEBHOOK, destination_arguments
+from components.verification_run import SLACK_WEBHOOK, destination_arguments
 from settings.verification import Driver, Executor, Run, Schedule, Verification
 
 HOME = "/opt/verification"  # of the image, see images/verification

@@ -15,9 +15,8 @@ from components import endpoint
 from components.endpoint import ClusterEndpoint
 from components.kafka.mirror_maker_2 import MirrorMaker2
 from components.replication_flow import ReplicationFlow
-from components.verification import job
 from components.verification.in_cluster import InClusterArgs, VerificationInCluster
-from components.verification_run import VerificationRun
+from components.verification_run import SLACK_WEBHOOK, VerificationRun, destination_arguments
 from contract import verification_request
 from settings.client_properties import CERTIFICATE, PASSWORD, PRIVATE_KEY, security
 from settings.mirrors import BROKERS_DECIDE, Mirror
@@ -128,7 +127,7 @@ class Verification(pulumi.ComponentResource):
                 "reportDir": str(settings.report_path(pulumi.get_stack(), args.flow.mirror.name)),
                 "deadlineSeconds": settings.deadline_seconds,
                 "state": settings.state,
-                "told": job.destination_arguments(
+                "told": destination_arguments(
                     settings.push_gateway, slack=settings.slack_webhook is not None, index=str(settings.index_path)
                 ),
             },
@@ -155,7 +154,7 @@ class Verification(pulumi.ComponentResource):
         namespace = args.settings.verification_namespace(args.flow.mirror)
         address = endpoint.secret_value(f"{name}-slack", webhook.secret, webhook.key, namespace, self)
         return pulumi.Output.secret(
-            pulumi.Output.all(self.environment, address).apply(lambda known: {**known[0], job.SLACK_WEBHOOK: known[1]})
+            pulumi.Output.all(self.environment, address).apply(lambda known: {**known[0], SLACK_WEBHOOK: known[1]})
         )
 
 

@@ -1,7 +1,7 @@
 """The catalogue: every metric that alerts and dashboards may use, and which of them an expression names.
 
 Metrics of the operator, of the project's own programs and of Prometheus itself are listed here; those of brokers and
-workers in `kafka.py`.
+workers in the package itself.
 """
 
 import re
@@ -10,8 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from monitoring.metrics import Exporter, Kind, Metric, Part, together
-from monitoring.metrics.kafka import BROKERS, PROCESSES, WORKERS
+from monitoring.metrics import BROKERS, PROCESSES, WORKERS, Exporter, Kind, Metric, Part, together
 from settings.names import matches
 
 Definitions = dict[str, tuple[str, str, tuple[str, ...]]]

@@ -1,27 +1,54 @@
 """Reads ranges of partitions with a consumer of this process; of a record only its hashes are kept.
 
+A record's digest is the same words as the Spark expressions of `record_rows`. Spark's XXH64 of several columns takes
+each as the seed of the next, and passes over nulls. `hashes` computes the digest of one record and says what it is;
+`hashes_of` computes those of many at once, and calls only C functions per record.
 Imports neither Spark nor Arrow: processes that do nothing but read start with this module.
 """
 
+import struct
 import time
+import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import repeat
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientTopicPartition
+from xxhash import xxh64_intdigest
 
 from contract.fields import VerificationError
 from kafka.cluster import Cluster
 from kafka.errors import PASSING
 from kafka.raw_consumer import Headers, headers_of
 from kafka.topic_partition import TopicPartition
-from spark.comparison.hashing import hashes_of
 
+SEED = 42  # Spark's
+SECOND = 7_046_029_254_386_353_131  # any constant: it seeds the second word
+NULL = "\0null-dd1c2b4f5a7e\0"  # any text that is no header's value
+_LONG, _INT = struct.Struct("<q"), struct.Struct("<i")
+_WORD, _SIGN = 2**64, 2**63
+_STAMP_MAX = (_SIGN - 1) // 1000  # milliseconds that are microseconds of 64 bits
+_SECOND_SEED = xxh64_intdigest(_LONG.pack(SECOND), SEED)
+# XXH64's primes, see its specification
+_P1, _P2, _P3, _P4, _P5 = (
+    np.uint64(prime)
+    for prime in (
+        0x9E3779B185EBCA87,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5,
+    )
+)
+_Words = npt.NDArray[np.uint64]
+Hashes = tuple[int, int, int | None, int | None, int, int]
+"""Words a and b, key, value, headers, timestamp in milliseconds: as columns of `record_rows.words` and `hashes`."""
 BATCH = 1000  # messages at most that are hashed together; a poll's time bounds what they hold
 POLL_S = 0.1  # a poll lasts that long if fewer records come than it waits for
 FETCH_S = 30  # for the next records to come; a broker that is gone ends the run by this
@@ -31,6 +58,135 @@ NULL_KEY, NULL_VALUE = 1, 2  # bits of NULLS: the hash of what is null is 0 in i
 Log = npt.NDArray[np.int64]
 """Records in the order of their offsets, each once: rows of COLUMNS numbers."""
 _Rows = dict[TopicPartition, "array[int]"]
+
+
+def hashes(key: bytes | None, value: bytes | None, headers: Headers | None, timestamp: int) -> Hashes:
+    """Return the words of a record's digest and the hashes of its parts, signed 64-bit numbers; timestamp in ms."""
+    signed = _headers(headers)
+    stamp = _microseconds(timestamp)
+    a = _content(SEED, key, value, value, signed, stamp)
+    crc = None if value is None else _LONG.pack(zlib.crc32(value))
+    b = _content(_SECOND_SEED, key, value, crc, signed, stamp)
+    parts = (None if part is None else _signed(xxh64_intdigest(part, SEED)) for part in (key, value))
+    hashed_key, hashed_value = parts
+    return _signed(a), _signed(b), hashed_key, hashed_value, signed, timestamp
+
+
+def hashes_of(
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers | None],
+    timestamps: Sequence[int],
+) -> npt.NDArray[np.int64]:
+    """Return a row with the `hashes` of each record; the hash of a null is 0."""
+    stamps = np.array(timestamps, dtype=np.int64)
+    signed = np.zeros(len(stamps), dtype=np.int64)
+    if any(headers):
+        signed[:] = [_headers(one) for one in headers]
+    # Both words at once: they begin with different seeds, and differ in what they take of the value.
+    words = _hash_of_long((stamps * 1000).view(np.uint64), np.array([[SEED], [_SECOND_SEED]], dtype=np.uint64))
+    held, at, nulls = _not_null(keys)
+    words = _hash_of_int(nulls, words)
+    hashed_keys = np.zeros_like(nulls)
+    hashed_keys[at] = _hashes_of_bytes(held, repeat(SEED))
+    for word in words:
+        word[at] = _hashes_of_bytes(held, word[at].tolist())
+    held, at, nulls = _not_null(values)
+    words = _hash_of_int(nulls, words)
+    hashed_values = np.zeros_like(nulls)
+    hashed_values[at] = _hashes_of_bytes(held, repeat(SEED))
+    words[0, at] = _hashes_of_bytes(held, words[0, at].tolist())
+    words[1, at] = _hash_of_long(np.fromiter(map(zlib.crc32, held), np.uint64, len(held)), words[1, at])
+    words = _hash_of_long(signed.view(np.uint64), words)
+    columns = (*words.view(np.int64), hashed_keys.view(np.int64), hashed_values.view(np.int64), signed, stamps)
+    found = np.stack(columns, axis=1)
+    for at in np.flatnonzero((stamps > _STAMP_MAX) | (stamps < -_STAMP_MAX)).tolist():
+        found[at] = [one or 0 for one in hashes(keys[at], values[at], headers[at], timestamps[at])]
+    return found
+
+
+def digest_of(a: int, b: int) -> str:
+    """Both words as 32 hexadecimal digits, as `record_rows.digest` writes them."""
+    return f"{a % _WORD:016x}{b % _WORD:016x}"
+
+
+def log_number(log: str, topic: str, partition: int) -> int:
+    """Return the even number that stands for a partition of a named log: Spark's XXH64 of all three, times two."""
+    seed = SEED
+    for part in (log.encode(), topic.encode(), _INT.pack(partition)):
+        seed = xxh64_intdigest(part, seed)
+    return _signed(seed * 2 % _WORD)
+
+
+def _content(seed: int, key: bytes | None, value: bytes | None, taken: bytes | None, headers: int, stamp: bytes) -> int:
+    seed = xxh64_intdigest(stamp, seed)
+    seed = xxh64_intdigest(_INT.pack(key is None), seed)
+    if key is not None:
+        seed = xxh64_intdigest(key, seed)
+    seed = xxh64_intdigest(_INT.pack(value is None), seed)
+    if taken is not None:
+        seed = xxh64_intdigest(taken, seed)
+    return xxh64_intdigest(_LONG.pack(headers), seed)
+
+
+def _not_null(parts: Sequence[bytes | None]) -> tuple[Sequence[bytes], Any, _Words]:
+    """Return what is not null, the index that selects it, and 1 for each null among the parts, 0 for the others."""
+    nulls = np.zeros(len(parts), dtype=np.uint64)
+    if parts.count(None) == 0:
+        return cast("Sequence[bytes]", parts), slice(None), nulls
+    nulls[:] = [part is None for part in parts]
+    return [part for part in parts if part is not None], np.flatnonzero(nulls == 0), nulls
+
+
+def _hashes_of_bytes(parts: Sequence[bytes], seeds: Iterable[int]) -> _Words:
+    return np.fromiter(map(xxh64_intdigest, parts, seeds), np.uint64, len(parts))
+
+
+def _hash_of_long(numbers: _Words, seeds: _Words) -> _Words:
+    """XXH64 of 8 bytes; the seeds may have more dimensions."""
+    word = (seeds + (_P5 + np.uint64(8))) ^ (_rotated(numbers * _P2, 31) * _P1)
+    return _avalanche(_rotated(word, 27) * _P1 + _P4)
+
+
+def _hash_of_int(numbers: _Words, seeds: _Words) -> _Words:
+    """XXH64 of 4 bytes."""
+    word = (seeds + (_P5 + np.uint64(4))) ^ (numbers * _P1)
+    return _avalanche(_rotated(word, 23) * _P2 + _P3)
+
+
+def _rotated(words: _Words, bits: int) -> _Words:
+    return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
+
+
+def _avalanche(words: _Words) -> _Words:
+    words = (words ^ (words >> np.uint64(33))) * _P2
+    words = (words ^ (words >> np.uint64(29))) * _P3
+    return words ^ (words >> np.uint64(32))
+
+
+def _microseconds(timestamp: int) -> bytes:
+    """The timestamp as Spark hashes it; one that Spark cannot hold in another form, which none of the others has."""
+    try:
+        return _LONG.pack(timestamp * 1000)
+    except struct.error:
+        return _LONG.pack(timestamp) + _LONG.pack(0)
+
+
+def _headers(headers: Headers | None) -> int:
+    if not headers:
+        return 0
+    seed = SEED
+    for name, value in headers:
+        seed = xxh64_intdigest(name.encode() if isinstance(name, str) else name, seed)
+        if value is not None:
+            seed = xxh64_intdigest(value, seed)
+    seed = xxh64_intdigest(_INT.pack(len(headers)), seed)
+    joined = b",".join(NULL.encode() if value is None else value for _, value in headers)
+    return _signed(xxh64_intdigest(joined, seed))
+
+
+def _signed(word: int) -> int:
+    return word - _WORD if word >= _SIGN else word
 
 
 class SessionError(VerificationError):

@@ -27,8 +27,8 @@ from kafka.raw_consumer import REPLACED
 from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.difference import Row
-from spark.comparison.hashing import NULL, SECOND, digest_of, log_number
 from spark.comparison.offset_ranges import Digest, Occurrences, Pieces, Windows, WindowSum
+from spark.comparison.reading import NULL, SECOND, digest_of, log_number
 
 NAMES_APART = 4  # names of headers of a record that are checked one by one
 # Spark moves older timestamps from Java's calendar to its own, where some of them meet.
@@ -253,7 +253,7 @@ def _log(name: str) -> Column:
 
 
 def _number(name: str) -> Column:
-    """An even number for a partition of a named log, as `hashing.log_number` computes it."""
+    """An even number for a partition of a named log, as `reading.log_number` computes it."""
     return F.shiftleft(F.xxhash64(F.lit(name), "topic", "partition"), 1)
 
 

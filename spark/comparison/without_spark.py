@@ -16,7 +16,6 @@ from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.difference import Row
-from spark.comparison.hashing import digest_of
 from spark.comparison.offset_ranges import Digest, Occurrences, Pieces, Windows
 from spark.comparison.reading import (
     HEADERS,
@@ -31,6 +30,7 @@ from spark.comparison.reading import (
     B,
     Log,
     ReadRange,
+    digest_of,
     in_order,
 )
 from spark.comparison.reading_processes import Task, read_all

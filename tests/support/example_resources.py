@@ -19,7 +19,7 @@ from pulumi.runtime import mocks
 from pulumi_policy import EnforcementLevel, Policy, ResourceValidationPolicy
 from pulumi_policy.deserialize import deserialize_properties
 
-from components import rendering
+from components import __main__ as rendering
 from policies.rules import POLICIES
 from policies.support.configuration import LEVEL, of_file
 

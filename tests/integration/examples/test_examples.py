@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.__main__ import write
-from components.rendering import Manifest, manifests
+from components.__main__ import Manifest, manifests, write
 from examples.__main__ import Example, examples
 from ops.policy import judging
 from sandbox.pulumi import Pulumi

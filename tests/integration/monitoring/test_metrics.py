@@ -17,7 +17,7 @@ from kubernetes import client
 from prometheus_client import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
-from monitoring.metrics import catalog
+from monitoring.metrics import PROCESSES, catalog
 from monitoring.metrics.catalog import (
     BY_NAME,
     RELABELLINGS,
@@ -28,7 +28,6 @@ from monitoring.metrics.catalog import (
     consumer_config,
     of_part,
 )
-from monitoring.metrics.kafka import PROCESSES
 from sandbox.state import read_json
 from settings.cluster import RULES_KEY
 from tests.support.small_cluster import PASSWORD, Kit, mirror_spec

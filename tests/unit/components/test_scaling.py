@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from components.__main__ import manifests
 from components.custom_resource import READY
-from components.rendering import manifests
 from examples.__main__ import FOLDER
 
 from ...support.pulumi_engine import Engine, mirror, target, up

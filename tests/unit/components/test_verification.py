@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from components.verification import job as verification_job
+from components import verification_run as verification_job
 from components.verification.verification import fingerprint, named_checkpoints
 from components.verification_run import must_run, whole_numbers
 

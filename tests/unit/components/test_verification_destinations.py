@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.verification import job as verification_job
+from components import verification_run as verification_job
 
 from ...support.pulumi_engine import Engine, is_secret, revealed, target, up
 from .test_verification import job

@@ -11,7 +11,7 @@ from kafka import checkpoints
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync, OffsetSyncHistory, OffsetTranslation
 from kafka.groups import GroupPosition, Groups
 from kafka.topic_partition import TopicPartition
-from spark.checks.checkpoints import checkpoints_consistent
+from spark.checks.groups import checkpoints_consistent
 from spark.checks.registry import NOTHING, Check
 
 MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))

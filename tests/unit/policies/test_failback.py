@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pulumi_policy import ResourceValidationPolicy, StackValidationPolicy
 
-from components.rendering import manifests
+from components.__main__ import manifests
 from policies.rules import POLICIES
 from policies.rules.mirror.identity_loops import POLICY as LOOPS
 

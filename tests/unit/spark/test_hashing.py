@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from spark.comparison import record_rows
-from spark.comparison.hashing import digest_of, hashes, hashes_of
+from spark.comparison.reading import digest_of, hashes, hashes_of
 from spark.comparison.record_rows import table
 
 from ...support.spark_logs import EPOCH, SCHEMA

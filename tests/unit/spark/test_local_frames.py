@@ -13,9 +13,8 @@ from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from spark.comparison import compare, record_rows, spark_engine
 from spark.comparison.chunks import mask_bits
-from spark.comparison.hashing import hashes
 from spark.comparison.offset_ranges import OffsetRange
-from spark.comparison.reading import ReadRange
+from spark.comparison.reading import ReadRange, hashes
 from spark.comparison.record_rows import scan, table
 from spark.comparison.spark_engine import TIMESTAMP_MAX_MS, LocalFrames, SparkReader
 from spark.comparison.without_spark import LogCache, WithoutSpark

@@ -17,8 +17,9 @@ from kafka.groups import GroupPosition, Groups
 from kafka.mirror_position import CutState
 from spark.checks.registry import Check, definitions
 from spark.comparison.findings import Finding, PartitionResult, Sample
-from spark.report import document, html, publish, summary
+from spark.report import html, publish, summary
 from spark.report.html import as_html, grid, groups
+from spark.report.publish import document
 from spark.report.summary import findings
 from spark.run_context import RunContext
 

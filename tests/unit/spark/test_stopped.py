@@ -19,9 +19,9 @@ from kafka.connector_status import ConnectorState
 from kafka.errors import ClusterError
 from kafka.mirror_position import CutState
 from spark import command
-from spark.report import publish, refused_document, stopped_document
+from spark.report import publish
 from spark.report.html import as_html
-from spark.report.publish import as_junit
+from spark.report.publish import as_junit, refused_document, stopped_document
 from spark.run_context import RunContext
 
 from ..contract.test_request import ENVIRONMENT, GOOD
@@ -220,7 +220,7 @@ def test_a_check_that_breaks_breaks_the_report_of_its_error_neither(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "verify", surprise)
-    monkeypatch.setattr("spark.report.judge_part", surprise)
+    monkeypatch.setattr("spark.report.publish.judge_part", surprise)
     code, report = run(tmp_path, GOOD, monkeypatch)
     assert (code, report["error"], report["source"]["alias"]) == (2, UNFORESEEN, "es-src")
 

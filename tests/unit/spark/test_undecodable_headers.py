@@ -8,7 +8,6 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from kafka.canary import HEADER, _CanaryRun
 from kafka.cluster import Cluster
-from kafka.contents import contents
 from kafka.raw_consumer import (
     REPLACED,
     Headers,
@@ -19,8 +18,8 @@ from kafka.raw_consumer import (
     headers_as_copied,
     headers_of,
 )
-from spark.comparison.hashing import hashes
-from spark.comparison.reading import OFFSET, A, B, ReadRange, read_ranges
+from spark.comparison.findings import contents
+from spark.comparison.reading import OFFSET, A, B, ReadRange, hashes, read_ranges
 from spark.state import resume as tails
 
 from ...support.undecodable_headers import ALTERED, AT_ALTERED, COUNT, RECORDS, UNDECODABLE

@@ -1,8 +1,16 @@
 """What samples show of records when somebody asked for it."""
 
 from contract.verification_request import Mirror
-from kafka.contents import SHOWN_MAX, Content, text
-from spark.comparison.findings import Finding, PartitionResult, Sample, sample_offsets, with_contents
+from spark.comparison.findings import (
+    SHOWN_MAX,
+    Content,
+    Finding,
+    PartitionResult,
+    Sample,
+    sample_offsets,
+    text_of,
+    with_contents,
+)
 
 MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",), naming="prefixed")
 CONTENT = Content("k", "v", (("h", None),), 5)
@@ -14,8 +22,8 @@ def results(*samples: Sample) -> list[PartitionResult]:
 
 
 def test_text_stays_text_and_other_bytes_become_hexadecimal_digits() -> None:
-    assert [text(None), text(b""), text("é".encode()), text(b"\xff\x00")] == [None, "", "é", "0xff00"]
-    assert text(b"x" * 600) == "x" * SHOWN_MAX + "…"
+    assert [text_of(None), text_of(b""), text_of("é".encode()), text_of(b"\xff\x00")] == [None, "", "é", "0xff00"]
+    assert text_of(b"x" * 600) == "x" * SHOWN_MAX + "…"
 
 
 def test_each_side_is_asked_for_its_own_topic_and_partition() -> None:
