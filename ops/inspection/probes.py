@@ -132,9 +132,9 @@ class Layout:
 class ClusterReadings:
     """Readings of one cluster. All but `cluster` are functions, which raise if the cluster cannot be used."""
 
-    def __init__(self, cluster: Cluster, *, debug: bool) -> None:
+    def __init__(self, cluster: Cluster, *, debug: bool, within_s: float = ANSWER_WITHIN_S) -> None:
         self.cluster = cluster
-        self.connected: Callable[[], Cluster] = once(partial(_connected, cluster, debug=debug))
+        self.connected: Callable[[], Cluster] = once(partial(_connected, cluster, within_s, debug=debug))
         self.layout: Callable[[], Layout] = once(lambda: _layout(self.connected()))
         self.group_states: Callable[[], dict[str, str]] = once(lambda: self.connected().group_states())
 
@@ -142,20 +142,27 @@ class ClusterReadings:
 class MirrorReadings:
     """Readings of a mirror: both its clusters, its custom resource, and its connectors.
 
-    With `debug` an unforeseen error of a connection is raised as it is.
+    With `debug` an unforeseen error of a connection is raised as it is. The source has `source_within_s` to answer.
     """
 
-    def __init__(self, pair: MirrorContext, environment: Mapping[str, str], *, debug: bool) -> None:
+    def __init__(
+        self,
+        pair: MirrorContext,
+        environment: Mapping[str, str],
+        *,
+        debug: bool,
+        source_within_s: float = ANSWER_WITHIN_S,
+    ) -> None:
         self.pair = pair
-        self.source = ClusterReadings(pair.source(), debug=debug)
+        self.source = ClusterReadings(pair.source(), debug=debug, within_s=source_within_s)
         self.target = ClusterReadings(pair.target(), debug=debug)
         self.resource: Callable[[], ResourceStatus | None] = once(partial(_resource, pair, environment))
         self.connectors: Callable[[], list[ConnectorState] | None] = once(partial(_connectors, pair))
 
 
-def _connected(cluster: Cluster, *, debug: bool) -> Cluster:
+def _connected(cluster: Cluster, within_s: float, *, debug: bool) -> Cluster:
     """Return the cluster once it answers its user; raises OpsError with the reason why it does not."""
-    connect = {"connection": partial(cluster.connect, ANSWER_WITHIN_S)}
+    connect = {"connection": partial(cluster.connect, within_s)}
     problems = run_probes(connect, CONNECTED_WITHIN_S, debug=debug).problems
     if problems:
         raise OpsError(problems["connection"])

@@ -21,7 +21,7 @@ from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_groups
 from ops.inspection.latest_verification import latest_proof
-from ops.inspection.probes import MirrorReadings, ProbeResults, run_probes
+from ops.inspection.probes import ANSWER_WITHIN_S, MirrorReadings, ProbeResults, run_probes
 from ops.pulumi.stack import stack_outputs, typed_outputs
 from ops.recovery import break_glass, fence_status
 from ops.recovery.fence_status import FenceStatus
@@ -133,6 +133,7 @@ def collect(
     parts: Collection[str] | None = None,
     more: Callable[[MirrorReadings], Probes] = _no_more,
     debug: bool = True,
+    source_within_s: float = ANSWER_WITHIN_S,
 ) -> MirrorSnapshot:
     """Take a snapshot now. If a cluster is unreachable, its status carries the error; no exception is raised.
 
@@ -144,8 +145,9 @@ def collect(
         more: returns probes of the command, by names of its own. They run at the same time, under the same deadline,
             and share the readings of the mirror: nothing is read twice.
         debug: whether an unforeseen error is raised; else only its type is reported.
+        source_within_s: how long the source may take to answer, in seconds.
     """
-    readings = MirrorReadings(pair, environment, debug=debug)
+    readings = MirrorReadings(pair, environment, debug=debug, source_within_s=source_within_s)
     all_of_them: dict[str, Callable[[], Any]] = {
         SOURCE: readings.source.connected,
         TARGET: readings.target.connected,

@@ -241,17 +241,18 @@ class DirectChanges:
             before = copy.outputs["mirrors"][name]
             state = str(entry.get("state", "running"))
             active = str(entry.get("active", "source")) if mirror is not None else str(before["active"])
-            for each in copy.objects:
-                if each.depends_on == "active" and mirror is None:
-                    continue
-                self._apply(api, each, {"state": state, "active": active}[each.depends_on], log)
+            now = {"state": state, "active": active}
+            changing = [one for one in copy.objects if one.depends_on != "active" or mirror is not None]
+            applied = [self._apply(api, one, now[one.depends_on], log) for one in changing]
+            for resource in applied:
+                wait_until_ready(resource, self.environment, log)
             if active == "target" and copy.clients is not None:
                 self._write_clients(api, copy.clients, found, log)
             data = {**found["data"], KEY: _encoded(copy.switched(name, state, active).text())}
             self.require_permission()
             field_manager.apply_secret(api, place.namespace, place.name, found["type"], {ACTIVE_LABEL: active}, data)
 
-    def _apply(self, api: client.ApiClient, of: ChangingObject, value: str, log: Log) -> None:
+    def _apply(self, api: client.ApiClient, of: ChangingObject, value: str, log: Log) -> Resource:
         if value not in of.specs:
             raise OpsError(
                 f"{of.kind} {of.namespace}/{of.name}: {of.depends_on} must be one of those that the break-glass copy "
@@ -260,10 +261,9 @@ class DirectChanges:
         log(f"  {of.kind} {of.namespace}/{of.name}: {of.depends_on} {value}")
         self.require_permission()
         field_manager.apply_spec(api, of.api_version, of.kind, of.namespace, of.name, of.specs[value])
-        resource = Resource(
+        return Resource(
             api_version=of.api_version, kind=of.kind, namespace=of.namespace, name=of.name, context=self.secret.context
         )
-        wait_until_ready(resource, self.environment, log)
 
     def _write_clients(self, api: client.ApiClient, of: ClientsAtTarget, copy: field_manager.Object, log: Log) -> None:
         """Write the Secret that applications read, with the target's properties."""

@@ -83,6 +83,8 @@ class Failover:
         self.journal = journal
         self.say = say
         self.mirror = known.request.mirror
+        self.unanswered: str | None = None
+        """Why the source, which is given up, did not answer this command: it is not asked again before the switch."""
         self.fencing = Fencing(pair=known, at_source=fence, journal=journal, say=say) if fence is not None else None
         state = verification_state(changes.file)
         self._prover = translation.Prover(known, options.report_dir, changes.environment, say, state)
@@ -172,6 +174,8 @@ class Failover:
 
     def _missing(self, copied: dict[TopicPartition, int] | None) -> Facts:
         """How many records of the source are not on the target, None and why if that is unknown."""
+        if self.unanswered is not None:
+            return {"notMirrored": None, "why": self.unanswered}
         source = self.pair.source()
         try:
             source.connect(stranded_records.ANSWERS_WITHIN_S)
@@ -356,13 +360,9 @@ class Failover:
 
     def _left_behind(self, source: Cluster, copied: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         topics = source.topics(self.mirror.carries_topic, self.mirror.named_topics)
-        topic_partitions = [
-            TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
-        ]
-        ends, starts = (
-            source.ends(topic_partitions, self.pair.request.limits.isolation),
-            source.starts(topic_partitions),
-        )
+        topic_partitions = [TopicPartition(one.name, number) for one in topics.values() for number in one.replicas]
+        ends = source.ends(topic_partitions, self.pair.request.limits.isolation)
+        starts = source.starts(topic_partitions)
         left = {tp: ends[tp] - max(copied.get(tp, -1) + 1, starts[tp]) for tp in topic_partitions}
         return {tp: offsets for tp, offsets in left.items() if offsets > 0}
 

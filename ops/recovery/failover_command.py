@@ -28,10 +28,18 @@ from ops.console import (
 )
 from ops.console import log as say
 from ops.errors import OpsError
-from ops.inspection import snapshot
+from ops.inspection import probes, snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import break_glass, client_workloads, failover, failover_result, fence, undeployed_changes
+from ops.recovery import (
+    break_glass,
+    client_workloads,
+    failover,
+    failover_result,
+    fence,
+    stranded_records,
+    undeployed_changes,
+)
 from ops.recovery.break_glass import BreakGlass
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.fencing import STEP
@@ -127,7 +135,9 @@ def command(
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
             with reading("both clusters and the mirror"):
-                seen = snapshot.collect(known, os.environ)
+                within_s = stranded_records.ANSWERS_WITHIN_S if unplanned else probes.ANSWER_WITHIN_S
+                seen = snapshot.collect(known, os.environ, source_within_s=within_s)
+            work.unanswered = seen.source.problem if unplanned else None
             require_possible(seen, options, journal)
             if not journal.may_have_changed:
                 journal.require_room(_positions(seen, work))

@@ -10,7 +10,7 @@ from contract.verification_request import Resource
 from kafka.connector_status import resource_status
 from ops.errors import OpsError
 
-READY_WITHIN_S, POLL_S, REPORTED_EVERY_S = 600.0, 1.0, 10.0
+READY_WITHIN_S, POLL_S, REPORTED_EVERY_S = 600.0, 0.25, 10.0
 
 
 def wait_until_ready(

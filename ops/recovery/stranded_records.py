@@ -16,7 +16,7 @@ from ops.recovery import draining, last_copied
 from ops.recovery.operation import Facts
 from settings.text import format_count
 
-ANSWERS_WITHIN_S = 5.0
+ANSWERS_WITHIN_S = 3.0
 COMPARED_MAX = 2_000_000
 Offsets = Mapping[TopicPartition, int]
 

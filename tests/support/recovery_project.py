@@ -35,6 +35,7 @@ class Project:
         self.calls = shell_updates(folder, up="echo 'error: no brokers'; exit 255")
         self.pair = known()
         self.seen: dict[str, Any] = {}
+        self.source_within_s: float | None = None
         self.journal = Kept()
         self.previewed: list[dict[str, Any]] = []
         self.undeployed: OpsError | None = None
@@ -58,8 +59,13 @@ class Project:
         (self.folder / "Pulumi.stg.yaml").write_text(text, encoding="utf-8")
 
     def _look(
-        self, of: mirror_context.MirrorContext, environment: Mapping[str, str], say: Callable[[str], None] = print
+        self,
+        of: mirror_context.MirrorContext,
+        environment: Mapping[str, str],
+        say: Callable[[str], None] = print,
+        source_within_s: float | None = None,
     ) -> MirrorSnapshot:
+        self.source_within_s = source_within_s
         return cases.observe(of, **self.seen)
 
     def run(self, *arguments: str) -> Result:

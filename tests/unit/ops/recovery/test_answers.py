@@ -115,7 +115,7 @@ def test_who_interrupts_a_failover_learns_what_was_changed_and_what_to_type(
 def test_who_interrupts_before_the_first_step_learns_that_nothing_was_changed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*_: Any) -> Any:
+    def interrupt(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(snapshot, "collect", interrupt)

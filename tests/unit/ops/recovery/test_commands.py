@@ -322,7 +322,7 @@ def test_a_second_recovery_is_refused_before_it_reads_or_asks(
     returned: Project, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     returned.journal = Kept({**entry("failback", finished=None), "options": {"to": "dev"}}, at_work())
-    monkeypatch.setattr(snapshot, "collect", lambda *_: pytest.fail("it looked"))
+    monkeypatch.setattr(snapshot, "collect", lambda *_, **__: pytest.fail("it looked"))
     message = returned.document(*command, "--yes", code=2)["error"]
     assert "a failover or failback must be carried out by one command at a time (held by" in message
     assert returned.unchanged

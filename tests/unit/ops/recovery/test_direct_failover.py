@@ -1,4 +1,4 @@
-"""A failover that makes its changes directly: when Pulumi is asked, and what is done where it cannot follow."""
+"""A failover that makes its changes directly: when Pulumi and the source are asked, and where they cannot follow."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from ops.errors import OpsError
+from ops.inspection.probes import ANSWER_WITHIN_S
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import break_glass, failover_command
+from ops.recovery import break_glass, failover_command, stranded_records
 from ops.recovery.failover import PLANNED, UNPLANNED, Failover, Options
 from tests.support.failover_sides import OFFSETS
 from tests.support.recovery_pair import Kept, entry, known
@@ -50,6 +51,25 @@ def test_break_glass_leaves_pulumi_out(
     monkeypatch.setattr(break_glass, "load", lambda *_: project.pair)
     found = project.document("failover", "--to", "stg", "--break-glass", "--dry-run")
     assert "reconcile" not in names(found)
+
+
+@pytest.mark.parametrize(
+    ("more", "within_s", "unanswered"),
+    [([], ANSWER_WITHIN_S, None), (["--unplanned"], stranded_records.ANSWERS_WITHIN_S, "is gone.")],
+)
+def test_a_source_that_is_given_up_is_asked_once_and_not_for_long(
+    project: Project, monkeypatch: pytest.MonkeyPatch, more: list[str], within_s: float, unanswered: str | None
+) -> None:
+    def begin(of: Failover) -> Any:
+        begun.append(of.unanswered)
+        raise OpsError("far enough")
+
+    begun: list[str | None] = []
+    monkeypatch.setattr(Failover, "measure", begin)
+    monkeypatch.setattr(Failover, "drain", begin)
+    project.seen = {"source": unanswered}
+    assert project.document("failover", "--to", "stg", "--yes", *more, code=2)["error"] == "far enough"
+    assert (begun, project.source_within_s) == ([unanswered], within_s)
 
 
 def of(

@@ -156,6 +156,16 @@ def test_what_was_written_to_a_source_that_is_given_up_is_counted_when_the_mirro
     assert sides.declared == [{"state": "stopped"}] * 2
 
 
+def test_a_source_that_did_not_answer_the_command_is_not_asked_again_before_the_switch(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sides.source, "connect", lambda *_: pytest.fail("it was asked"))
+    begun = work(UNPLANNED, **DRAINED)
+    begun.unanswered = "source es-src: must answer"
+    for found in (begun.measure(), begun.stop()):
+        assert (found["notMirrored"], found["why"]) == (None, "source es-src: must answer")
+
+
 def test_a_mirror_whose_operator_cannot_stop_it_is_paused(sides: Sides) -> None:
     older = known(restState="paused")
     work(of=older, **DRAINED).stop()
