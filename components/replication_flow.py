@@ -140,7 +140,7 @@ class CopiedSecrets(pulumi.ComponentResource):
             OwnedSecret(
                 f"{name}-{namespace}/{secret}",
                 metadata={"name": secret, "namespace": namespace},
-                string_data=copy.data,
+                stringData=copy.data,
                 opts=pulumi.ResourceOptions(
                     parent=self,
                     protect=args.settings.cluster.protect,
