@@ -5,6 +5,7 @@ their records is the order in which they were written.
 """
 
 import struct
+from array import array
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,9 +22,10 @@ SourceOffset = tuple[str, int, int]
 HISTORY = 50  # records of one key that compaction has left
 SYNCS_JUDGED = 3
 OFFSETS_MAX = 20_000
+_PER_CHECKPOINT, _NO_TIME = 3, -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A group whose offset at the source is `upstream` may go on at `downstream` on the target."""
 
@@ -32,20 +34,43 @@ class Checkpoint:
     written_ms: int | None = field(default=None, compare=False)
 
 
-@dataclass
+@dataclass(slots=True)
 class CheckpointHistory:
-    """The checkpoints of one key that the topic still holds.
+    """The checkpoints of one key that the topic still holds, 24 bytes each: a mirror may have a million keys.
 
     `highest` is the greatest `downstream` of all of them, however many followed it.
     """
 
     highest: int = -1
-    newest: deque[Checkpoint] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    _numbers: "array[int]" = field(default_factory=lambda: array("q"))
+
+    @property
+    def newest(self) -> list[Checkpoint]:
+        """The last `HISTORY` checkpoints, the newest at the end."""
+        return [self._at(start) for start in range(0, len(self._numbers), _PER_CHECKPOINT)]
+
+    @property
+    def last(self) -> Checkpoint | None:
+        """The newest checkpoint, None if there is none."""
+        return self._at(len(self._numbers) - _PER_CHECKPOINT) if self._numbers else None
 
     def add(self, checkpoint: Checkpoint) -> None:
         """Take in the next checkpoint."""
         self.highest = max(self.highest, checkpoint.downstream)
-        self.newest.append(checkpoint)
+        written_ms = _NO_TIME if checkpoint.written_ms is None else checkpoint.written_ms
+        self._numbers.extend((checkpoint.upstream, checkpoint.downstream, written_ms))
+        if len(self._numbers) > HISTORY * _PER_CHECKPOINT:
+            del self._numbers[:_PER_CHECKPOINT]
+
+    def proves(self, committed: int, synced: int) -> bool:
+        """Whether one of them leads from `committed` or before it to `synced` or beyond."""
+        numbers = self._numbers
+        starts = range(0, len(numbers), _PER_CHECKPOINT)
+        return any(numbers[start] <= committed and numbers[start + 1] >= synced for start in starts)
+
+    def _at(self, start: int) -> Checkpoint:
+        upstream, downstream, written_ms = self._numbers[start : start + _PER_CHECKPOINT]
+        return Checkpoint(upstream, downstream, None if written_ms == _NO_TIME else written_ms)
 
 
 @dataclass(frozen=True)
@@ -93,16 +118,17 @@ class OffsetTranslation:
     def last_checkpoint(self, key: CheckpointKey) -> Checkpoint | None:
         """Return the newest checkpoint of a group in a partition of the target."""
         history = self.checkpoints.get(key)
-        return history.newest[-1] if history and history.newest else None
+        return history.last if history else None
 
     def proves(self, key: CheckpointKey, committed: int, synced: int) -> bool:
         """Whether a checkpoint in the topic proves that a group at `committed` has read all before `synced`."""
-        history = self.checkpoints.get(key, CheckpointHistory())
-        return any(one.upstream <= committed and one.downstream >= synced for one in history.newest)
+        history = self.checkpoints.get(key)
+        return history is not None and history.proves(committed, synced)
 
     def highest(self, key: CheckpointKey) -> int:
         """Return the greatest target offset of the checkpoints that are still in the topic, -1 for none."""
-        return self.checkpoints.get(key, CheckpointHistory()).highest
+        history = self.checkpoints.get(key)
+        return -1 if history is None else history.highest
 
 
 def read_checkpoints(target: Cluster, mirror: Mirror) -> OffsetTranslation:
@@ -145,11 +171,13 @@ def _records(cluster: Cluster, topic: str) -> Iterable[Record]:
 def checkpoints(records: Iterable[Record]) -> dict[CheckpointKey, CheckpointHistory]:
     """Return the last checkpoints per group, target topic and partition; a tombstone forgets them."""
     found: dict[CheckpointKey, CheckpointHistory] = {}
+    names: dict[str, str] = {}  # the keys of a group share its name, and those of a topic the topic's
     for raw, value, *written in records:
         try:
             group, at = _string(raw or b"", 0)
             topic, at = _string(raw or b"", at)
-            key = (group, topic, struct.unpack_from(">i", raw or b"", at)[0])
+            number = struct.unpack_from(">i", raw or b"", at)[0]
+            key = (names.setdefault(group, group), names.setdefault(topic, topic), number)
             if value is None:
                 found.pop(key, None)
                 continue

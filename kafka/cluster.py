@@ -32,8 +32,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from contract.verification_request import ClusterConfig, may_exist
-from kafka import connectivity
-from kafka.errors import DENIED, ClusterError, Refusals, code_of, passes, text_of
+from kafka import connectivity, in_flight
+from kafka.errors import DENIED, ClusterError, Refusals, UnansweredError, code_of, passes, text_of
 from kafka.raw_consumer import RawConsumer
 from kafka.topic_partition import TopicPartition
 
@@ -238,20 +238,35 @@ class Cluster:
         """The warning for a user to whom the cluster shows no group."""
         return self.refusals.denial([("Describe", "the cluster")], "or Describe on the mirrored groups")
 
-    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[TopicPartition, int]]:
-        """Return the committed offset of each group and partition; a group without commits maps to nothing."""
+    def group_offsets(
+        self, groups: Iterable[str], unread: dict[str, ClusterError] | None = None
+    ) -> dict[str, dict[TopicPartition, int]]:
+        """Return the committed offset of each group and partition; a group without commits maps to nothing.
+
+        A request takes one group, `IN_FLIGHT` of them at the same time. A group whose offsets cannot be read is left
+        out, with the error in `unread`; without `unread`, or if nothing answers any more, the error is raised.
+        """
         found: dict[str, dict[TopicPartition, int]] = {}
-        for group in groups:
-            asked = [ConsumerGroupTopicPartitions(group)]
-            futures = self.admin.list_consumer_group_offsets(asked, request_timeout=CALL_DEADLINE_S)
-            right = ("Describe", f"group {group}")
-            answer = self._call(f"read the offsets of group {group}", futures[group].result, right)
-            found[group] = {
-                TopicPartition(part.topic, part.partition): part.offset
-                for part in answer.topic_partitions
-                if part.error is None and part.offset >= 0
-            }
+        once: dict[TopicPartition, TopicPartition] = {}
+        unanswered = 0
+        for group, answer, error in in_flight.answers(groups, self._ask_group_offsets):
+            try:
+                if error is not None:
+                    self.refusals.call(f"read the offsets of group {group}", error, ("Describe", f"group {group}"))
+            except ClusterError as refusal:
+                unanswered = unanswered + 1 if isinstance(refusal, UnansweredError) else 0
+                if unread is None or unanswered == in_flight.IN_FLIGHT:
+                    raise
+                unread[group] = refusal
+                continue
+            unanswered = 0
+            offsets = ((TopicPartition(at.topic, at.partition), at.offset, at.error) for at in answer.topic_partitions)
+            found[group] = {once.setdefault(tp, tp): at for tp, at, wrong in offsets if wrong is None and at >= 0}
         return found
+
+    def _ask_group_offsets(self, group: str) -> Any:
+        asked = [ConsumerGroupTopicPartitions(group)]
+        return self.admin.list_consumer_group_offsets(asked, request_timeout=CALL_DEADLINE_S)[group]
 
     def tail(self, topic: str) -> "Tail":
         """Return a reader of a small topic that starts at its first record."""

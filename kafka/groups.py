@@ -1,19 +1,19 @@
 """The mirrored consumer groups on both clusters: positions, states, consumer group lag, and which do not exist."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from contract.verification_request import Mirror, Request
 from kafka import checkpoints
 from kafka.checkpoints import Checkpoint, CheckpointKey, OffsetTranslation
 from kafka.cluster import Cluster
-from kafka.errors import DeniedError
+from kafka.errors import ClusterError
 from kafka.mirror_position import Deadline, Log
 from kafka.topic_partition import TopicPartition
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class GroupPosition:
     """The offsets of one group in one partition: each is that of the next record to read.
 
@@ -39,6 +39,7 @@ class GroupPosition:
     judged: bool = False
 
 
+_FIELDS = tuple(one.name for one in fields(GroupPosition))
 IDLE = ("EMPTY", "DEAD", "UNKNOWN")
 GroupStates = tuple[Mapping[str, str], Mapping[str, str]]
 """The states of all groups by name: at the source, and on the target."""
@@ -95,7 +96,7 @@ class Groups:
         """Return everything about one position as JSON values."""
         checkpoint = self.checkpoint(one, mirror)
         return {
-            **vars(one),
+            **{name: getattr(one, name) for name in _FIELDS},
             "source_state": self.source_states.get(one.group),
             "target_state": self.target_states.get(one.group),
             "missing_on_target": one.group not in self.target_states,
@@ -121,15 +122,13 @@ def read(
     mirror writes a group's offset some time after the checkpoint that it comes from. One that syncs no offsets is not
     waited for. The target is read first: a group that goes on meanwhile is then further at the source, never behind its
     copy. `occupied` are the partitions that hold records: MirrorMaker translates nothing in the others. `denied` gets
-    the groups whose offsets the user may not read, with the right that is missing.
+    the groups whose offsets cannot be read, each with the reason, as a rule the right that is missing.
     """
     held = set(occupied)
     first: dict[CheckpointKey, int] | None = None
     while True:
         found = collect(source, target, request, held, denied)
-        last = {
-            key: known.newest[-1].downstream for key, known in found.translation.checkpoints.items() if known.newest
-        }
+        last = {key: last.downstream for key, known in found.translation.checkpoints.items() if (last := known.last)}
         first = (last if request.mirror.sync_group_offsets else {}) if first is None else first
         late = [one for one in found.positions if not one.active and _late(one, request.mirror, first)]
         if not late or deadline.over or not request.mirror.sync_group_offsets:
@@ -159,23 +158,27 @@ def collect(
         target: the connected target.
         request: which groups the mirror carries, and what it keeps where.
         held: the partitions that hold records.
-        denied: gets the groups whose offsets the user may not read, each with the reason.
+        denied: gets the groups whose offsets cannot be read, each with the reason.
         states: of all groups at the source and on the target, if they have been read already.
     """
     mirror = request.mirror
-    at_source, target_states = states or (source.group_states(), target.group_states())
-    source_states = {name: state for name, state in at_source.items() if mirror.carries_group(name)}
+    all_states, target_states = states or (source.group_states(), target.group_states())
+    source_states = {name: state for name, state in all_states.items() if mirror.carries_group(name)}
     denied.clear()
-    synced = _readable(target, [name for name in source_states if name in target_states], denied)
-    committed_by = _readable(source, source_states, denied)
+    unread: dict[str, ClusterError] = {}
+    synced = target.group_offsets([name for name in source_states if name in target_states], unread)
+    committed_by = source.group_offsets(source_states, unread)
+    denied |= {group: str(error) for group, error in unread.items()}
     translation = checkpoints.read_checkpoints(target, mirror)
-    positions = [
-        _position(group, tp, committed, synced.get(group, {}), target_states.get(group), translation, mirror)
-        for group, offsets in sorted(committed_by.items())
-        if group not in denied
-        for tp, committed in sorted(offsets.items())
-        if tp in held
-    ]
+    positions: list[GroupPosition] = []
+    for group in sorted(committed_by):
+        at_source, at_target = committed_by.pop(group), synced.pop(group, {})  # a million offsets are held once
+        if group not in denied:
+            positions += [
+                _position(group, tp, committed, at_target, target_states.get(group), translation, mirror)
+                for tp, committed in sorted(at_source.items())
+                if tp in held
+            ]
     return Groups(
         positions=positions,
         source_states=source_states,
@@ -214,16 +217,6 @@ def _logs(source: Cluster, positions: Iterable[GroupPosition], request: Request)
     topic_partitions = sorted({TopicPartition(one.topic, one.partition) for one in positions})
     ends = source.ends(topic_partitions, request.limits.isolation)
     return {tp: LogRange(start, ends[tp]) for tp, start in source.starts(topic_partitions).items()}
-
-
-def _readable(cluster: Cluster, groups: Iterable[str], denied: dict[str, str]) -> dict[str, dict[TopicPartition, int]]:
-    found: dict[str, dict[TopicPartition, int]] = {}
-    for group in groups:
-        try:
-            found |= cluster.group_offsets([group])
-        except DeniedError as error:
-            denied[group] = str(error)
-    return found
 
 
 def absent(source: Cluster, request: Request, denied: dict[str, str]) -> list[str]:

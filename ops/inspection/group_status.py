@@ -24,10 +24,11 @@ from kafka.topic_partition import TopicPartition
 from ops.inspection.probes import MirrorReadings
 
 RECORDS_MAX = 300
+REASONS_MAX = 5
 WITHIN_S = 2.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class GroupOffset:
     """A mirrored group in one partition: its committed offsets, and its lag, on both sides. What is None is unknown.
 
@@ -93,7 +94,8 @@ def mirrored_groups(
     states = readings.source.group_states(), readings.target.group_states()
     found = consumer_groups.collect(source, target, request, held, denied, states)
     if denied:
-        unknown["groups"] = "; ".join(denied.values())
+        more = f"; and {len(denied) - REASONS_MAX} more groups" if len(denied) > REASONS_MAX else ""
+        unknown["groups"] = "; ".join(list(denied.values())[:REASONS_MAX]) + more
     # From one measure: ends that were read after it would count records that arrived since as skipped.
     parts = lag.partitions if lag is not None else ()
     copied_to = {TopicPartition(one.topic, one.partition): one.source_end - one.records for one in parts}

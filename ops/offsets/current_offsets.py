@@ -6,7 +6,7 @@ read from its report. Does not own how it translates. Joins no group and commits
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +206,7 @@ def translations_table(side: str, rows: Sequence[Translated]) -> RenderableType:
 SNAPSHOT_PARTS = (snapshot.SOURCE, snapshot.TARGET, snapshot.LAG_AND_GROUPS)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CurrentOffset:
     """One group in one partition. What is None is not known, or there is none.
 
@@ -283,7 +283,7 @@ def collect(
 
 
 def _row(group: GroupStatus, offset: GroupOffset) -> CurrentOffset:
-    known = {**vars(offset), "skipped": None}
+    known = {one.name: getattr(offset, one.name) for one in fields(offset)} | {"skipped": None}
     return CurrentOffset(group=group.group, source_state=group.source_state, target_state=group.target_state, **known)
 
 

@@ -178,8 +178,9 @@ def _with_moved(pair: MirrorContext, target: Cluster, found: Plan) -> Plan:
     ahead = []
     for one in found.changes:
         history = histories.get((one.group, one.topic, one.partition))
-        if history is not None and history.newest and history.newest[-1].downstream > one.wanted:
-            ahead.append(f"{one.group} on {one.topic}-{one.partition} to {history.newest[-1].downstream}")
+        last = history.last if history is not None else None
+        if last is not None and last.downstream > one.wanted:
+            ahead.append(f"{one.group} on {one.topic}-{one.partition} to {last.downstream}")
     if not ahead:
         return found
     note = (

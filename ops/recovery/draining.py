@@ -3,6 +3,7 @@
 Owns the wait and its deadline. Does not stop who writes: that is the applications' own matter.
 """
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -139,12 +140,12 @@ def format_places(topic_partitions: Mapping[TopicPartition, int]) -> dict[str, i
 
 
 def format_place(tp: TopicPartition) -> str:
-    """Return a partition as a journal names it."""
-    return f"{tp[0]}-{tp[1]}"
+    """Return a partition as a journal names it: one text for all groups, of which a journal has many."""
+    return sys.intern(f"{tp[0]}-{tp[1]}")
 
 
 def read_places(positions: Mapping[str, int]) -> dict[TopicPartition, int]:
-    """Return what `told_places` wrote."""
+    """Return what `format_places` wrote."""
     found = {}
     for name, offset in positions.items():
         topic, _, partition = name.rpartition("-")

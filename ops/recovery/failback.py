@@ -6,6 +6,7 @@ says that both sides were equal. Each step is safe to run again. Does not own th
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from kafka.cluster import Cluster
@@ -251,8 +252,8 @@ class Failback:
         proof = self._way_back(back).of_now(here)
         wanted = proof.exact(back, self._ends(there))
         group_offsets.require_inactive(there, wanted)
-        for group, topic_partitions in sorted(wanted.items()):
-            group_offsets.commit(there, group, topic_partitions, self.journal.require_held)
+        in_order = sorted(wanted.items())
+        for group, topic_partitions in group_offsets.commit_each(there, in_order, self.journal.require_held):
             self.say(f"  group {group}: exact in {len(topic_partitions)} partitions")
         stood = proof.committed()
         return {
@@ -279,13 +280,10 @@ class Failback:
         # Nothing else leads to what groups have read on the target while it was active.
         stood = self._group_places("from")
         translated = {tp for places in stood.values() for tp in places} if has_checkpoints else filled
-        known = [
-            *offset_syncs.of_partitions(filled, self._extent(source), self._extent(target)),
-            *offset_syncs.of_groups(translated, self._group_places("offsets"), stood),
-        ]
+        of_partitions = offset_syncs.of_partitions(filled, self._extent(source), self._extent(target))
+        of_groups = offset_syncs.of_groups(translated, self._group_places("offsets"), stood)
         self.journal.require_held()
-        offset_syncs.write(known, self.mirror, source, target)
-        return {"claims": len(known)}
+        return {"claims": offset_syncs.write(chain(of_partitions, of_groups), self.mirror, source, target)}
 
     def switch(self) -> Facts:
         """Record the source as active, remove the way back and start the mirror; the `up` verifies it."""
@@ -311,7 +309,7 @@ class Failback:
                 f"stack {known.stack}: outputs of mirror {known.mirror} must say active source, state running (got "
                 f"{known.active}, {known.state}). Look at the stack file and run the command again."
             )
-        group_offsets.require_reached(connected(self.pair.source()), self._group_places("offsets"))
+        group_offsets.require_reached(connected(self.pair.source()), self._group_places("offsets").items())
         clients = {"clientsSecret": known.outputs.clients_secret, **replace(self.following, pair=known).listed()}
         return {"active": known.active, **clients, **self._stranded()}
 

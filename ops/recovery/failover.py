@@ -240,7 +240,7 @@ class Failover:
             )
         target = connected(self.pair.target())
         groups = self.journal.steps["offsets"]["groups"]
-        wanted = {group: draining.read_places(found["offsets"]) for group, found in groups.items()}
+        wanted = ((group, draining.read_places(found["offsets"])) for group, found in groups.items())
         group_offsets.require_reached(target, wanted)
         pending = self.fencing.carry_out_declared() if self.fencing and self.options.path == UNPLANNED else {}
         return {
@@ -316,22 +316,18 @@ class Failover:
 
     def _planned_offsets(self, target: Cluster) -> Facts:
         proof = self._prover.of_now(connected(self.pair.source()))
-        group_offsets.require_inactive(target, proof.committed())
-        costs = self._costs(proof)
+        stood = proof.committed()
+        group_offsets.require_inactive(target, stood)
+        costs, on_target = self._costs(proof), self._on(target)
         if not self.options.exact:
-            set_now = self._on(target).set_synced(proof.committed())
+            set_now = on_target.set_synced(stood)
             return {"groups": {group: {**costs.get(group, {}), **found} for group, found in set_now.items()}}
         groups = {}
-        for group, wanted in sorted(proof.exact(self.pair, self._ends(target)).items()):
-            group_offsets.commit(target, group, wanted, self.journal.require_held)
-            self.say(f"  group {group}: exact in {len(wanted)} partitions")
-            topic_partitions = draining.format_places(wanted)
-            groups[group] = {
-                "repeated": 0,
-                "skipped": 0,
-                "offsets": topic_partitions,
-                "left": self._on(target).left(wanted),
-            }
+        wanted = sorted(proof.exact(self.pair, self._ends(target)).items())
+        for group, offsets in group_offsets.commit_each(target, wanted, self.journal.require_held):
+            self.say(f"  group {group}: exact in {len(offsets)} partitions")
+            places, left = draining.format_places(offsets), on_target.left(offsets)
+            groups[group] = {"repeated": 0, "skipped": 0, "offsets": places, "left": left}
         return {"groups": groups}
 
     def _costs(self, proof: translation.Proof) -> dict[str, dict[str, int]]:

@@ -4,6 +4,7 @@ Owns the words. Does not own what the steps find.
 """
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -14,6 +15,7 @@ from ops.recovery import client_workloads, stranded_records
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext
+from ops.status.table import GROUPS_SHOWN
 from settings.text import format_count, format_names
 
 
@@ -77,8 +79,10 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
         lines.append(Text(f"Newest copied records: {newest}."))
     if done["groups"]:
         costs = [Column(title, number=True) for title in ("left to read", "of these again", "skipped")]
-        grid = AdaptiveTable("consumer groups on the target", (Column("group", name=True), *costs))
-        for group, found in done["groups"].items():
+        more = len(done["groups"]) - GROUPS_SHOWN
+        caption = f"and {more} more: --json shows all" if more > 0 else ""
+        grid = AdaptiveTable("consumer groups on the target", (Column("group", name=True), *costs), caption=caption)
+        for group, found in islice(done["groups"].items(), GROUPS_SHOWN):
             again = f"at most {found['left']}" if found["repeated"] is None else str(found["repeated"])
             grid.add_row(
                 group, str(found["left"]), again, "unknown" if found["skipped"] is None else str(found["skipped"])
@@ -114,32 +118,43 @@ def _notes(done: Mapping[str, Any]) -> list[Text]:
     untranslated = [group for group, each in done["groups"].items() if not each["translated"]]
     if untranslated and not why:
         found.append(Text(f"{format_names(untranslated)}: nothing translated by the mirror, left as on the target."))
-    for group, each in done["groups"].items():
-        if missing := each["withoutPosition"]:
-            found.append(
-                Text(
-                    f"! group {group}: {format_count(len(missing), 'partition')} with records without an offset on the "
-                    "target, not counted above: auto.offset.reset of the application decides what it reads there.",
-                    "yellow",
-                )
+    noted = {group: lines for group, each in done["groups"].items() if (lines := _notes_of(group, each))}
+    # What may be skipped comes first: it is what somebody must do something about.
+    urgent = sorted(noted, key=lambda group: not done["groups"][group]["mayBeSkipped"])
+    found += [line for group in urgent[:GROUPS_SHOWN] for line in noted[group]]
+    if len(noted) > GROUPS_SHOWN:
+        found.append(Text(f"! and {len(noted) - GROUPS_SHOWN} more groups of this kind: --json names all", "yellow"))
+    return found
+
+
+def _notes_of(group: str, each: Mapping[str, Any]) -> list[Text]:
+    """What the table does not say of one group, a line each."""
+    found = []
+    if missing := each["withoutPosition"]:
+        found.append(
+            Text(
+                f"! group {group}: {format_count(len(missing), 'partition')} with records without an offset on the "
+                "target, not counted above: auto.offset.reset of the application decides what it reads there.",
+                "yellow",
             )
-        if back := each["setBack"]:
-            found.append(
-                Text(
-                    f"! group {group}: set back to what the mirror has translated, so that it skips nothing "
-                    f"({stranded_records.named(back)}).",
-                    "yellow",
-                )
+        )
+    if back := each["setBack"]:
+        found.append(
+            Text(
+                f"! group {group}: set back to what the mirror has translated, so that it skips nothing "
+                f"({stranded_records.named(back)}).",
+                "yellow",
             )
-        if skipped := each["mayBeSkipped"]:
-            found.append(
-                Text(
-                    f"! group {group}: it may skip records in front of its offset, of which the mirror has translated "
-                    f"nothing ({stranded_records.named(skipped)}). Set it before its application starts: "
-                    "python -m ops offsets set.",
-                    "red",
-                )
+        )
+    if skipped := each["mayBeSkipped"]:
+        found.append(
+            Text(
+                f"! group {group}: it may skip records in front of its offset, of which the mirror has translated "
+                f"nothing ({stranded_records.named(skipped)}). Set it before its application starts: "
+                "python -m ops offsets set.",
+                "red",
             )
+        )
     return found
 
 

@@ -6,8 +6,11 @@ each replaces the old ones. Formats: OffsetSync and Checkpoint of connect-mirror
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NoReturn
+
+from confluent_kafka import KafkaError, Producer
 
 from contract.verification_request import Mirror
 from kafka.cluster import Cluster
@@ -18,7 +21,7 @@ WRITTEN_WITHIN_S = 20.0
 _CHECKPOINT_VERSION = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class OffsetMapping:
     """The target offset `downstream` that corresponds to the source offset `upstream`: the same record comes next.
 
@@ -62,26 +65,34 @@ def of_groups(
     topic_partitions: Iterable[TopicPartition],
     source: Mapping[str, Mapping[TopicPartition, int]],
     target: Mapping[str, Mapping[TopicPartition, int]],
-) -> list[OffsetMapping]:
-    """Return a checkpoint for each group's committed offset in these partitions."""
+) -> Iterator[OffsetMapping]:
+    """Yield a checkpoint for each group's committed offset in these partitions."""
     wanted = set(topic_partitions)
-    return [
-        OffsetMapping(topic_partition=tp, upstream=upstream, downstream=target[group][tp], group=group)
-        for group, positions in sorted(source.items())
-        for tp, upstream in sorted(positions.items())
-        if tp in wanted and tp in target.get(group, {})
-    ]
+    for group, positions in sorted(source.items()):
+        for tp, upstream in sorted(positions.items()):
+            if tp in wanted and tp in target.get(group, {}):
+                yield OffsetMapping(topic_partition=tp, upstream=upstream, downstream=target[group][tp], group=group)
 
 
-def write(mappings: Iterable[OffsetMapping], mirror: Mirror, source: Cluster, target: Cluster) -> None:
-    """Append the mappings to MirrorMaker's own topics; raises OpsError. The mirror must be stopped. Idempotent."""
-    syncs = mirror.offset_syncs_topic
-    found = list(mappings)
-    of_groups = [_checkpoint(mapping, mirror) for mapping in found if mapping.group is not None]
-    _append(target, mirror.checkpoints_name, of_groups)
+def write(mappings: Iterable[OffsetMapping], mirror: Mirror, source: Cluster, target: Cluster) -> int:
+    """Append the mappings to MirrorMaker's own topics, and return how many; raises OpsError. Idempotent.
+
+    The mirror must be stopped. Each mapping is taken when it is written: there may be a million.
+    """
+    syncs, number = mirror.offset_syncs_topic, 0
+    of_groups, of_places = _Appender(target, mirror.checkpoints_name), None
     if syncs is not None:
-        of_places = [_sync(mapping) for mapping in found if mapping.group is None]
-        _append(source if syncs.location == "source" else target, syncs.name, of_places)
+        of_places = _Appender(source if syncs.location == "source" else target, syncs.name)
+    for mapping in mappings:
+        number += 1
+        if mapping.group is not None:
+            of_groups.append(*_checkpoint(mapping, mirror))
+        elif of_places is not None:
+            of_places.append(*_sync(mapping))
+    of_groups.finish()
+    if of_places is not None:
+        of_places.finish()
+    return number
 
 
 def _sync(mapping: OffsetMapping) -> tuple[bytes, bytes]:
@@ -101,18 +112,43 @@ def _string(text: str) -> bytes:
     return struct.pack(">h", len(data)) + data
 
 
-def _append(side: Cluster, topic: str, records: Sequence[tuple[bytes, bytes]]) -> None:
-    if not records:
-        return
-    problems: list[str] = []
-    producer = side.producer({"message.timeout.ms": int(WRITTEN_WITHIN_S * 1000)})
-    for key, value in records:
-        producer.produce(
-            topic, key=key, value=value, on_delivery=lambda error, _: problems.append(error.str()) if error else None
-        )
-        producer.poll(0)
-    if producer.flush(WRITTEN_WITHIN_S + 5) or problems:
+class _Appender:
+    """Appends records to one topic; the client holds so many of them as its queue takes."""
+
+    def __init__(self, side: Cluster, topic: str) -> None:
+        self._side = side
+        self._topic = topic
+        self._problems: list[str] = []
+        self._producer: Producer | None = None
+
+    def append(self, key: bytes, value: bytes) -> None:
+        """Append a record; raises OpsError once one was refused, or if for `WRITTEN_WITHIN_S` none is taken."""
+        if self._producer is None:
+            self._producer = self._side.producer({"message.timeout.ms": int(WRITTEN_WITHIN_S * 1000)})
+        while True:
+            try:
+                self._producer.produce(self._topic, key=key, value=value, on_delivery=self._delivered)
+            except BufferError:  # the queue is full
+                if not self._producer.poll(WRITTEN_WITHIN_S + 5):
+                    self._refuse()
+            else:
+                break
+        self._producer.poll(0)
+        if self._problems:
+            self._refuse()
+
+    def finish(self) -> None:
+        """Wait until all records are written; raises OpsError if one is not."""
+        if self._producer is not None and (self._producer.flush(WRITTEN_WITHIN_S + 5) or self._problems):
+            self._refuse()
+
+    def _delivered(self, error: KafkaError | None, _: object) -> None:
+        if error is not None:
+            self._problems.append(error.str())
+
+    def _refuse(self) -> NoReturn:
+        side, got = self._side.side, self._problems[0] if self._problems else "no answer"
         raise OpsError(
-            f"cluster {side.side.alias}: topic {topic} must accept the offset mappings (got "
-            f"{problems[0] if problems else 'no answer'}). Give user {side.side.user} Write on it and run this again."
+            f"cluster {side.alias}: topic {self._topic} must accept the offset mappings (got {got}). Give user "
+            f"{side.user} Write on it and run this again."
         )

@@ -4,19 +4,24 @@ Owns which offset on the target is proven for a group, setting it, and what is l
 exact offsets, which are found by the records.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache, cached_property
+from itertools import islice
 from typing import Any
 
 from kafka import checkpoints
 from kafka.checkpoints import OffsetTranslation
 from kafka.cluster import Cluster
+from kafka.groups import LogRange
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import draining, group_offsets
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.translation import Offsets
 
+PLACES_NAMED = 5
+"""Partitions of a group of which each gets a line of progress."""
 Facts = dict[str, Any]
 
 
@@ -57,9 +62,13 @@ def read(pair: MirrorContext, target: Cluster) -> TranslatedOffsets:
     if problem is None and mirror.offset_syncs_topic is not None and mirror.offset_syncs_topic.location == "target":
         found = checkpoints.with_syncs(found, target, target, mirror)
     offsets: Offsets = {}
+    once: dict[TopicPartition, TopicPartition] = {}
+    carried = cache(mirror.carries_group)
     for (group, topic, partition), history in found.checkpoints.items():
-        if history.newest and mirror.carries_group(group):
-            offsets.setdefault(group, {})[TopicPartition(topic, partition)] = history.newest[-1].downstream
+        last = history.last
+        if last is not None and carried(group):
+            tp = TopicPartition(topic, partition)
+            offsets.setdefault(group, {})[once.setdefault(tp, tp)] = last.downstream
     known = {topic for topic, _ in found.syncs or {}}
     return TranslatedOffsets(
         offsets=offsets,
@@ -67,6 +76,25 @@ def read(pair: MirrorContext, target: Cluster) -> TranslatedOffsets:
         source_topics={mirror.target_topic(topic): topic for topic in known},
         problem=problem,
     )
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A group on the target: where it stood, where it is set as nothing was known there, and where it is set back.
+
+    `unexplained` are the records in front of offsets of which nothing is translated, by partition.
+    """
+
+    group: str
+    at: Mapping[TopicPartition, int]
+    missing: Mapping[TopicPartition, int]
+    back: dict[TopicPartition, int] = field(default_factory=dict)
+    unexplained: dict[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def is_one(self) -> bool:
+        """Whether anything is to be set."""
+        return bool(self.missing or self.back)
 
 
 class TargetGroups:
@@ -97,9 +125,8 @@ class TargetGroups:
 
     def left(self, offsets: Mapping[TopicPartition, int]) -> int:
         """Return the records from these offsets on: what a group reads first, and at most what it reads again."""
-        ends = self.ends()
-        starts = self._target.starts([tp for tp in offsets if tp in ends])
-        return sum(max(0, ends[tp] - max(offsets[tp], start)) for tp, start in starts.items())
+        logs = self._logs
+        return sum(max(0, logs[tp].end - max(at, logs[tp].start)) for tp, at in offsets.items() if tp in logs)
 
     def set_synced(self, only: Iterable[str]) -> dict[str, Facts]:
         """Leave what MirrorMaker has synced and set what it has translated only, of these groups; raises OpsError.
@@ -109,9 +136,7 @@ class TargetGroups:
         translated = read(self._pair, self._target)
         if translated.problem is not None:
             raise OpsError(translated.problem)
-        states = self._target.group_states()
-        names = {group for group in {*translated.offsets, *states} if self._mirror.carries_group(group)} & set(only)
-        return {group: self._set(group, states, translated, {}) for group in sorted(names)}
+        return {change.group: self._facts(change) for change in self._changes(translated, set(only).__contains__)}
 
     def set_proven(self, exclude: Iterable[str]) -> Facts:
         """Set groups by what MirrorMaker has translated, nothing else being known of them; raises OpsError.
@@ -123,54 +148,82 @@ class TargetGroups:
         translated = read(self._pair, self._target)
         if translated.problem is not None:
             self._say(f"  groups are left where they stand: {translated.problem}")
-        states = self._target.group_states()
-        names = {group for group in {*translated.offsets, *states} if self._mirror.carries_group(group)} - set(exclude)
-        groups: Facts = {}
-        ends = self.ends()
-        for group in sorted(names):
-            at = self._offsets(group, states)
-            back, skipped = {}, {}
-            starts = self._target.starts([tp for tp in at if tp in ends])
-            for tp, start in sorted(starts.items()):
-                proven = translated.proven(group, tp, at[tp])
-                if proven is None and at[tp] > start and group in translated.offsets:
-                    skipped[tp] = at[tp] - start
-                elif proven is not None and proven < at[tp]:
-                    back[tp] = proven
-            groups[group] = self._set(group, states, translated, back) | {
-                "setBack": draining.format_places({tp: at[tp] - offset for tp, offset in back.items()}),
-                "mayBeSkipped": draining.format_places(skipped),
-                "translated": group in translated.offsets,
+        left_alone = set(exclude)
+        groups = {
+            change.group: {
+                **self._facts(change),
+                "setBack": draining.format_places({tp: change.at[tp] - to for tp, to in change.back.items()}),
+                "mayBeSkipped": draining.format_places(change.unexplained),
+                "translated": change.group in translated.offsets,
             }
+            for change in self._changes(translated, lambda group: group not in left_alone, set_back=True)
+        }
         return {"groups": groups, "translationUnknown": translated.problem}
 
-    def _set(
-        self, group: str, states: Mapping[str, str], translated: TranslatedOffsets, back: Mapping[TopicPartition, int]
-    ) -> Facts:
-        at = self._offsets(group, states)
-        missing = {tp: offset for tp, offset in translated.offsets.get(group, {}).items() if tp not in at}
-        if missing or back:
-            group_offsets.commit(self._target, group, {**missing, **back}, self._require_permission)
-        if missing:
-            self._say(f"  group {group}: set in {len(missing)} partitions by its checkpoints")
-        for tp, offset in back.items():
-            self._say(f"  group {group}: set back from {at[tp]} to {offset} on {tp}: the mirror has translated no more")
-        offsets = {**at, **missing, **back}
+    def _changes(
+        self, translated: TranslatedOffsets, wanted: Callable[[str], bool], *, set_back: bool = False
+    ) -> Iterator["_Change"]:
+        """Set the mirrored groups that are wanted, and yield what was changed of each, in their order."""
+        states = self._target.group_states()
+        carried = {group for group in {*translated.offsets, *states} if self._mirror.carries_group(group)}
+        left = iter(sorted(filter(wanted, carried)))
+        while names := list(islice(left, group_offsets.GROUPS_AT_ONCE)):
+            at = self._target.group_offsets([group for group in names if group in states])
+            changes = [self._change(group, at.get(group, {}), translated, set_back) for group in names]
+            to_set = [(change.group, {**change.missing, **change.back}) for change in changes if change.is_one]
+            for _ in group_offsets.commit_each(self._target, to_set, self._require_permission):
+                pass
+            yield from changes
+
+    def _change(
+        self, group: str, at: Mapping[TopicPartition, int], translated: TranslatedOffsets, set_back: bool
+    ) -> "_Change":
+        """Return what is to be changed of a group that stands at these offsets."""
+        of_group = translated.offsets.get(group, {})
+        change = _Change(group, at, {tp: offset for tp, offset in of_group.items() if tp not in at})
+        for tp in sorted(tp for tp in at if tp in self._logs) if set_back else ():
+            proven, start = translated.proven(group, tp, at[tp]), self._logs[tp].start
+            if proven is None and at[tp] > start and of_group:
+                change.unexplained[tp] = at[tp] - start
+            elif proven is not None and proven < at[tp]:
+                change.back[tp] = proven
+        return change
+
+    def _facts(self, change: "_Change") -> Facts:
+        """Report what was changed of a group; return where it stands, and what is left to read from there."""
+        if change.missing:
+            self._say(f"  group {change.group}: set in {len(change.missing)} partitions by its checkpoints")
+        for tp, to in islice(change.back.items(), PLACES_NAMED):
+            came = f"set back from {change.at[tp]} to {to} on {tp}"
+            self._say(f"  group {change.group}: {came}: the mirror has translated no more")
+        if len(change.back) > PLACES_NAMED:
+            self._say(f"  group {change.group}: set back in {len(change.back) - PLACES_NAMED} more partitions")
+        offsets = {**change.at, **change.missing, **change.back}
         return {
             "offsets": draining.format_places(offsets),
             "left": self.left(offsets),
             "withoutPosition": self._without_position(offsets),
         }
 
-    def _offsets(self, group: str, states: Mapping[str, str]) -> dict[TopicPartition, int]:
-        found = self._target.group_offsets([group])[group] if group in states else {}
-        return {TopicPartition(*tp): offset for tp, offset in found.items()}
-
-    def _without_position(self, offsets: Iterable[TopicPartition]) -> list[str]:
+    def _without_position(self, offsets: Mapping[TopicPartition, int]) -> list[str]:
         """Partitions with records in topics that the group reads, in which it has no committed offset on the target."""
-        read_topics, known = {topic for topic, _ in offsets}, set(offsets)
-        ends = {tp: end for tp, end in self.ends().items() if tp.topic in read_topics and tp not in known}
-        return [str(tp) for tp, start in sorted(self._target.starts(ends).items()) if ends[tp] > start]
+        held = (tp for topic in {topic for topic, _ in offsets} for tp in self._held.get(topic, ()))
+        return [str(tp) for tp in sorted(held) if tp not in offsets]
+
+    @cached_property
+    def _logs(self) -> dict[TopicPartition, LogRange]:
+        """The logs of the remote topics when they were asked for first: one reading for all groups."""
+        ends = self.ends()
+        return {tp: LogRange(start, ends[tp]) for tp, start in self._target.starts(ends).items()}
+
+    @cached_property
+    def _held(self) -> dict[str, list[TopicPartition]]:
+        """The partitions of each remote topic that hold records."""
+        found: dict[str, list[TopicPartition]] = {}
+        for tp, log in self._logs.items():
+            if log.end > log.start:
+                found.setdefault(tp.topic, []).append(tp)
+        return found
 
     def _is_remote(self, topic: str) -> bool:
         if self._pair.keeps_names:

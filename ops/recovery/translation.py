@@ -3,18 +3,18 @@
 Owns running the job for its positions and reading them. Does not own how the job finds them.
 """
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kafka.cluster import Cluster
-from kafka.errors import DeniedError
+from kafka.errors import ClusterError, DeniedError
 from kafka.topic_partition import TopicPartition
 from ops import verify
 from ops.errors import OpsError
 from ops.recovery.mirror_context import MirrorContext, connected
+from settings.text import format_names
 
 Offsets = dict[str, dict[TopicPartition, int]]
 _TRIES, _STOPPED_WAIT_S = 3, 2
@@ -183,11 +183,11 @@ class Prover:
             if not moved:
                 return proof
             self._say(
-                f"  groups have moved at {source.side.alias} since: {', '.join(moved)}; they are translated again"
+                f"  groups have moved at {source.side.alias} since: {format_names(moved)}; they are translated again"
             )
         raise OpsError(
-            f"cluster {source.side.alias}: consumer groups must be at rest ({', '.join(moved)} commit on and on). Stop "
-            "these applications and run the command again."
+            f"cluster {source.side.alias}: consumer groups must be at rest ({format_names(moved)} commit on and on). "
+            "Stop these applications and run the command again."
         )
 
 
@@ -218,10 +218,12 @@ def _moved(proof: Proof, source: Cluster, pair: MirrorContext) -> list[str]:
     """Return the groups that stand elsewhere than in the proof, or are not in it although they have read records."""
     known = proof.committed()
     carried = [group for group in source.group_states() if pair.request.mirror.carries_group(group)]
-    at = {group: source.group_offsets([group])[group] for group in sorted(known)}
-    for group in sorted(set(carried) - set(known)):
-        with contextlib.suppress(DeniedError):  # the proof has said that this group cannot be read
-            at[group] = source.group_offsets([group])[group]
+    unread: dict[str, ClusterError] = {}
+    at = source.group_offsets(sorted(known))
+    at |= source.group_offsets(sorted(set(carried) - set(known)), unread)
+    for error in unread.values():
+        if not isinstance(error, DeniedError):  # else the proof has said that this group cannot be read
+            raise error
     new = {tp for group, topic_partitions in at.items() for tp in topic_partitions if tp not in known.get(group, {})}
     held = _with_records(source, {tp for tp in new if pair.request.mirror.carries_topic(tp[0])})
     return [

@@ -1,6 +1,6 @@
 """Both clusters of a failback as its steps see them, and a failback with steps that are done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,12 @@ class Sides:
         monkeypatch.setattr(connector_offsets, "alter", lambda _, __, at, *___, **____: self.altered.update(at))
         monkeypatch.setattr(last_copied, "last_copied_offsets", self.last_copied_offsets)
         monkeypatch.setattr(FollowingClients, "listed", lambda _: {"workloads": ["Deployment stg/orders"]})
-        monkeypatch.setattr(offset_syncs, "write", lambda found, *_: self.claimed.extend(found))
+        monkeypatch.setattr(offset_syncs, "write", self.write)
+
+    def write(self, mappings: Iterable[OffsetMapping], *_: object) -> int:
+        found = list(mappings)
+        self.claimed += found
+        return len(found)
 
     def last_copied_offsets(self, source: Any, target: Any, committed: Any, open_: Any, boundary: Any) -> Any:
         assert (source, target, boundary) == (self.source, self.target, {ITEMS: 10})

@@ -13,6 +13,7 @@ from contract.verification_request import Request
 from kafka import checkpoints, mirror_position
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
 from kafka.cluster import Topic
+from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops import verify
 from ops.recovery import group_offsets
@@ -50,7 +51,9 @@ class MadeUpCluster:
     def group_states(self) -> dict[str, str]:
         return {group: "STABLE" if group in self.members else "EMPTY" for group in self.groups}
 
-    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[TopicPartition, int]]:
+    def group_offsets(
+        self, groups: Iterable[str], unread: dict[str, ClusterError] | None = None
+    ) -> dict[str, dict[TopicPartition, int]]:
         return {group: dict(self.groups.get(group, {})) for group in groups}
 
 

@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from contract.verification_request import Resource
 from kafka.cluster import Topic
 from kafka.connector_status import ConnectorState, ResourceStatus
+from kafka.errors import ClusterError
 from kafka.lag import Measure, PartitionLag
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
@@ -277,7 +278,9 @@ class Side:
     def group_states(self) -> dict[str, str]:
         return dict(self.states)
 
-    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[TopicPartition, int]]:
+    def group_offsets(
+        self, groups: Iterable[str], unread: dict[str, ClusterError] | None = None
+    ) -> dict[str, dict[TopicPartition, int]]:
         return {name: dict(self.held.get(name, {})) for name in groups}
 
 

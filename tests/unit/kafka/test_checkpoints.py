@@ -1,6 +1,7 @@
 """MirrorMaker's offset translation: decoded as Kafka writes them, judged against the records."""
 
 import struct
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,6 +49,31 @@ def test_checkpoints_are_decoded_in_their_order_and_noise_is_left_out() -> None:
 def test_a_checkpoint_knows_when_it_was_written() -> None:
     reported = checkpoints.checkpoints([(*checkpoint(10, 9), 1_790_000_000_000), checkpoint(20, 19)])[KEY].newest
     assert [one.written_ms for one in reported] == [1_790_000_000_000, None]
+
+
+def test_a_million_checkpoints_take_a_few_hundred_bytes_each() -> None:
+    """Of each group and partition the topic holds one at least: what they take is all that a command must hold."""
+    keys = [(f"group-{number % 100}", number // 100) for number in range(20_000)]
+    records = [
+        (text(group) + text("items") + struct.pack(">i", number), struct.pack(">hqq", 0, 70_000, 60_000) + text(""), 1)
+        for group, number in keys
+    ]
+    tracemalloc.start()
+    try:
+        found = checkpoints.checkpoints(records)
+        each = tracemalloc.get_traced_memory()[0] / len(found)
+    finally:
+        tracemalloc.stop()
+    assert len(found) == len(keys)
+    assert each < 500
+
+
+def test_only_the_newest_checkpoints_of_a_key_are_held() -> None:
+    found = claimed(*(Checkpoint(number, number, number) for number in range(70)))
+    assert [one.upstream for one in found.newest] == list(range(20, 70))
+    assert found.last == Checkpoint(69, 69)
+    assert (found.proves(20, 20), found.proves(19, 0), found.proves(69, 70)) == (True, False, False)
+    assert (CheckpointHistory().last, CheckpointHistory().newest) == (None, [])
 
 
 def test_the_highest_claim_is_kept_when_the_checkpoint_itself_is_not() -> None:

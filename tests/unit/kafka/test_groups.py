@@ -13,6 +13,7 @@ from kafka import checkpoints
 from kafka import groups as reading
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
 from kafka.cluster import Topic
+from kafka.errors import ClusterError
 from kafka.groups import GroupPosition, Groups, LogRange
 from kafka.mirror_position import Deadline
 from kafka.topic_partition import TopicPartition
@@ -91,7 +92,9 @@ class Side:
     def group_states(self) -> dict[str, str]:
         return self.states
 
-    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[tuple[str, int], int]]:
+    def group_offsets(
+        self, groups: Iterable[str], unread: dict[str, ClusterError] | None = None
+    ) -> dict[str, dict[tuple[str, int], int]]:
         now = self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
         return {group: now.get(group, {}) for group in groups}
 

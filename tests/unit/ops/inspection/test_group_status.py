@@ -120,6 +120,28 @@ def test_without_the_mirrors_position_nobody_knows_what_would_be_read_again(look
     assert (one.source_state, one.target_state) == ("STABLE", "EMPTY")
 
 
+def test_of_many_groups_that_cannot_be_read_each_has_its_reason_and_the_snapshot_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [f"g{number:04}" for number in range(1000)]
+
+    def collect(*arguments: Any) -> Groups:
+        arguments[4].update({name: f"user mirror may not Describe group {name}." for name in names[1:]})
+        return Groups(source_states=dict.fromkeys(names, "EMPTY"))
+
+    monkeypatch.setattr(groups, "collect", collect)
+    sides: Any = Side("es-src", {ITEMS: 10}), Side("es-tgt", {ITEMS: 10})
+    clusters = [ClusterReadings(side, debug=True) for side in sides]
+    readings: Any = SimpleNamespace(pair=known(), source=clusters[0], target=clusters[1])
+    unknown: dict[str, str] = {}
+    found = group_status.mirrored_groups(readings, [ITEMS], measure(), unknown)
+    assert [one.problem for one in found] == [
+        None,
+        *(f"user mirror may not Describe group {name}." for name in names[1:]),
+    ]
+    assert unknown["groups"].endswith("Describe group g0005.; and 994 more groups")
+
+
 def test_the_journal_of_the_mirror_is_read_also_for_its_failback_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str]] = []
 

@@ -4,8 +4,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
+from kafka.in_flight import IN_FLIGHT
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import group_offsets
@@ -75,11 +76,93 @@ def test_groups_with_members_are_refused_by_name(cluster: Any) -> None:
 @pytest.mark.parametrize("at", [7, 8])
 def test_a_group_that_stands_where_it_was_set_or_further_is_well(cluster: Any, at: int) -> None:
     cluster.held["orders"][ITEMS] = at
-    group_offsets.require_reached(cluster, {"orders": {ITEMS: 7}})
+    group_offsets.require_reached(cluster, [("orders", {ITEMS: 7})])
 
 
 @pytest.mark.parametrize(("held", "got"), [({ITEMS: 6}, "6"), ({}, "nothing")])
 def test_a_group_that_was_reset_is_reported(cluster: Any, held: dict[tuple[str, int], int], got: str) -> None:
     cluster.held["orders"] = held
     with pytest.raises(OpsError, match=rf"group orders must stand at 7 or further on items-0 \(got {got}\)"):
-        group_offsets.require_reached(cluster, {"orders": {ITEMS: 7}})
+        group_offsets.require_reached(cluster, [("orders", {ITEMS: 7})])
+
+
+class SlowAdmin:
+    """Sets offsets when the answer is waited for. It notes how many requests are in flight, and refuses some groups."""
+
+    def __init__(self, side: Side, refused: str = "") -> None:
+        self.side = side
+        self.refused = refused
+        self.sent: list[str] = []
+        self.in_flight = self.most = 0
+
+    def alter_consumer_group_offsets(self, asked: Any, request_timeout: float) -> dict[str, Any]:
+        (one,) = asked
+        self.sent.append(one.group_id)
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        return {one.group_id: SimpleNamespace(result=lambda: self._set(one))}
+
+    def _set(self, one: Any) -> Any:
+        self.in_flight -= 1
+        if one.group_id == self.refused:
+            raise KafkaException(KafkaError(KafkaError.NON_EMPTY_GROUP))
+        places = {TopicPartition(part.topic, part.partition): part.offset for part in one.topic_partitions}
+        self.side.held.setdefault(one.group_id, {}).update(places)
+        return SimpleNamespace(topic_partitions=[SimpleNamespace(error=None)])
+
+
+def many(number: int) -> list[tuple[str, dict[TopicPartition, int]]]:
+    return [(f"g{at:04}", {ITEMS: at}) for at in range(1, number + 1)]
+
+
+def test_many_groups_are_set_several_at_a_time_and_read_part_by_part(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.admin = SlowAdmin(cluster)
+    plain, most = cluster.group_offsets, list[int]()
+
+    def read(groups: Any, unread: Any = None) -> Any:
+        found = plain(groups, unread)
+        most.append(len(found))
+        return found
+
+    monkeypatch.setattr(cluster, "group_offsets", read)
+    permitted: list[int] = []
+    done = group_offsets.commit_each(cluster, many(1000), lambda: permitted.append(1))
+    assert list(done) == many(1000)
+    assert {group: dict(at) for group, at in cluster.held.items() if group != "orders"} == dict(many(1000))
+    assert cluster.admin.most == IN_FLIGHT
+    assert max(most) == group_offsets.GROUPS_AT_ONCE, "no more than these are in memory"
+    assert len(permitted) == 1000, "each change has its own permission"
+    assert list(group_offsets.commit_each(cluster, many(1000))) == many(1000)
+    assert len(cluster.admin.sent) == 1000, "what is right is not set again"
+
+
+def test_after_a_refusal_nothing_more_is_sent_and_what_was_sent_is_waited_for(cluster: Any) -> None:
+    cluster.admin = SlowAdmin(cluster, refused="g0003")
+    with pytest.raises(OpsError, match=r"offsets of group g0003 must be set .* It has members"):
+        list(group_offsets.commit_each(cluster, many(150)))
+    assert cluster.admin.in_flight == 0
+    assert len(cluster.admin.sent) == IN_FLIGHT + 2
+    assert set(cluster.admin.sent) - {"g0003"} == set(cluster.held) - {"orders"}
+
+
+def test_without_permission_nothing_more_is_sent_and_what_was_sent_is_waited_for(cluster: Any) -> None:
+    cluster.admin = SlowAdmin(cluster)
+    left = iter(range(5))
+
+    def lost() -> None:
+        if next(left, None) is None:
+            raise OpsError("no longer")
+
+    with pytest.raises(OpsError, match="no longer"):
+        list(group_offsets.commit_each(cluster, many(150), lost))
+    assert (len(cluster.admin.sent), cluster.admin.in_flight) == (5, 0)
+    assert len(cluster.held) == 5 + 1
+
+
+def test_of_many_groups_with_members_the_first_are_named(cluster: Any) -> None:
+    groups = {group: "" for group, _ in many(1000)}
+    cluster.states |= dict.fromkeys(groups, "STABLE")
+    with pytest.raises(OpsError, match=r"got members in g0001, .* and 992 more\)"):
+        group_offsets.require_inactive(cluster, groups)

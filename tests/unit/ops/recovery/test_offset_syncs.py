@@ -1,11 +1,13 @@
 """Claims are written as MirrorMaker writes them: what reads its topics reads ours."""
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
 
 from contract.verification_request import ClusterConfig, Mirror, OffsetSyncs
 from kafka import checkpoints
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import offset_syncs
 from ops.recovery.offset_syncs import OffsetMapping
@@ -84,6 +86,38 @@ def test_however_much_corresponds_each_topic_is_written_at_once() -> None:
     assert target.producers == 2
 
 
+def test_more_than_the_client_can_hold_is_written_as_the_cluster_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client holds 100,000 records that are not written yet; a million groups and partitions have as many."""
+    target: Any = Brokers()
+    held, plain = list[bytes](), target.produce
+
+    def produce(topic: str, key: bytes, value: bytes, on_delivery: Any) -> None:
+        if len(held) == 10:
+            raise BufferError("Local: Queue full")
+        held.append(key)
+        plain(topic, key, value, on_delivery)
+
+    def poll(timeout_s: float) -> int:
+        number = len(held) if timeout_s else 0
+        del held[:number]
+        return number
+
+    monkeypatch.setattr(target, "produce", produce)
+    monkeypatch.setattr(target, "poll", poll)
+    taken: list[int] = []
+
+    def mappings() -> Iterator[OffsetMapping]:
+        for number in range(100):
+            taken.append(number)
+            yield OffsetMapping(topic_partition=TopicPartition("items", number), upstream=1, downstream=1, group="g")
+            assert sum(map(len, target.records.values())) == len(taken), "each is taken when it is written"
+
+    assert offset_syncs.write(mappings(), MIRROR, target, target) == 100
+    monkeypatch.setattr(target, "poll", lambda _timeout_s: 0)
+    with pytest.raises(OpsError, match=r"must accept the offset mappings \(got no answer\)"):
+        offset_syncs.write(mappings(), MIRROR, target, target)
+
+
 def test_a_partition_that_is_on_neither_side_yet_begins_at_nothing() -> None:
     found = offset_syncs.of_partitions([("items", 1)], ({}, {}), ({}, {}))
     assert [(one.upstream, one.downstream) for one in found] == [(-1, -1), (0, 0), (0, 0)]
@@ -99,7 +133,7 @@ def test_only_partitions_that_were_refilled_get_new_mappings() -> None:
     assert {one.topic_partition for one in found} == {("items", 1)}
     source = {"orders": {("items", 0): 4, ("items", 1): 15}, "gone": {("items", 1): 1}}
     target = {"orders": {("items", 0): 4, ("items", 1): 2}}
-    assert offset_syncs.of_groups([("items", 1)], source, target) == [
+    assert list(offset_syncs.of_groups([("items", 1)], source, target)) == [
         OffsetMapping(topic_partition=("items", 1), upstream=15, downstream=2, group="orders")
     ]
 

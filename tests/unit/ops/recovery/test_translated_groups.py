@@ -1,6 +1,7 @@
 """Where groups go on by what MirrorMaker has translated: not further than is proven; what nobody can tell is named."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import translated_groups
-from ops.recovery.failover import UNPLANNED
+from ops.recovery.failover import PLANNED, UNPLANNED
 from tests.support.failover_sides import ITEMS, STORE, Sides, work
 from tests.support.recovery_pair import known
 
@@ -79,6 +80,40 @@ def test_an_offset_sync_before_the_group_proves_an_offset(
     syncs["offset_syncs_topic"]["location"] = "source"
     work(UNPLANNED, of=known(syncs)).offsets()
     assert sides.target.held["orders"][ITEMS] == 5, "the source is lost, and with it its offset syncs"
+
+
+@pytest.mark.parametrize("path", [PLANNED, UNPLANNED])
+def test_however_many_groups_there_are_the_logs_are_read_once(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """A reading of all logs for each group takes ten thousand times as long, and is the same."""
+
+    def readings(number: int) -> int:
+        for at in range(number):
+            sides.translate(f"g{at:04}", ITEMS, (5, 5))
+            sides.target.states[f"g{at:04}"] = "EMPTY"
+        read: list[int] = []
+        sides.target.at = lambda: read.append(1)
+        rows = [{**row, "group": f"g{at:04}"} for row in sides.proof.positions for at in range(number)]
+        sides.proof = replace(sides.proof, positions=tuple(rows))
+        found = work(path, exact=path == PLANNED).offsets()["groups"]
+        assert len([group for group in found if group.startswith("g")]) == number
+        return len(read)
+
+    assert readings(2) == readings(700)
+
+
+def test_a_group_that_is_set_back_everywhere_gets_a_few_lines(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    for number in range(100):
+        tp = TopicPartition("items", number)
+        sides.target.log[tp], sides.target.held["orders"][tp] = 12, 8
+        sides.translate("orders", tp, (5, 5))
+    failover = work(UNPLANNED)
+    failover.say = said.append
+    assert len(failover.offsets()["groups"]["orders"]["setBack"]) == 100
+    assert said[-1] == "  group orders: set back in 95 more partitions"
+    assert len(said) == 6
 
 
 def test_an_offset_that_somebody_else_has_set_is_named_with_what_may_be_skipped(sides: Sides) -> None:

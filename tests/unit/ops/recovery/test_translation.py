@@ -32,7 +32,9 @@ def source(*answers: dict[str, dict[tuple[str, int], int]]) -> Any:
     """A source whose groups stand elsewhere from one look to the next; the last answer stays."""
     side, left = Side("es-src", {}), list(answers)
 
-    def group_offsets(groups: list[str]) -> dict[str, dict[tuple[str, int], int]]:
+    def group_offsets(groups: list[str], *_: object) -> dict[str, dict[tuple[str, int], int]]:
+        if not groups:
+            return {}
         found = left.pop(0) if len(left) > 1 else left[0]
         return {name: found.get(name, {}) for name in groups}
 
