@@ -23,6 +23,7 @@ HISTORY = 50  # records of one key that compaction has left
 SYNCS_JUDGED = 3
 OFFSETS_MAX = 20_000
 _PER_CHECKPOINT, _NO_TIME = 3, -1
+_NUMBER, _CHECKPOINT = struct.Struct(">i"), struct.Struct(">hqq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,19 @@ class CheckpointHistory:
 
     def add(self, checkpoint: Checkpoint) -> None:
         """Take in the next checkpoint."""
-        self.highest = max(self.highest, checkpoint.downstream)
-        written_ms = _NO_TIME if checkpoint.written_ms is None else checkpoint.written_ms
-        self._numbers.extend((checkpoint.upstream, checkpoint.downstream, written_ms))
+        self.append(checkpoint.upstream, checkpoint.downstream, checkpoint.written_ms)
+
+    def append(self, upstream: int, downstream: int, written_ms: int | None) -> None:
+        """Take in the next checkpoint by its values."""
+        self.highest = max(self.highest, downstream)
+        self._numbers.extend((upstream, downstream, _NO_TIME if written_ms is None else written_ms))
         if len(self._numbers) > HISTORY * _PER_CHECKPOINT:
             del self._numbers[:_PER_CHECKPOINT]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none."""
+        return not self._numbers
 
     def proves(self, committed: int, synced: int) -> bool:
         """Whether one of them leads from `committed` or before it to `synced` or beyond."""
@@ -125,11 +134,6 @@ class OffsetTranslation:
         history = self.checkpoints.get(key)
         return history is not None and history.proves(committed, synced)
 
-    def highest(self, key: CheckpointKey) -> int:
-        """Return the greatest target offset of the checkpoints that are still in the topic, -1 for none."""
-        history = self.checkpoints.get(key)
-        return -1 if history is None else history.highest
-
 
 def read_checkpoints(target: Cluster, mirror: Mirror) -> OffsetTranslation:
     """Return the checkpoints that are on the target now; a topic that cannot be read is reported in `problems`."""
@@ -171,21 +175,35 @@ def _records(cluster: Cluster, topic: str) -> Iterable[Record]:
 def checkpoints(records: Iterable[Record]) -> dict[CheckpointKey, CheckpointHistory]:
     """Return the last checkpoints per group, target topic and partition; a tombstone forgets them."""
     found: dict[CheckpointKey, CheckpointHistory] = {}
-    names: dict[str, str] = {}  # the keys of a group share its name, and those of a topic the topic's
+    names: dict[str, str] = {}  # all keys of a group share its name, and those of a topic the topic's
+    of_prefix: dict[bytes, tuple[str, str] | None] = {}  # what all partitions of a group in a topic begin with
     for raw, value, *written in records:
-        try:
-            group, at = _string(raw or b"", 0)
-            topic, at = _string(raw or b"", at)
-            number = struct.unpack_from(">i", raw or b"", at)[0]
-            key = (names.setdefault(group, group), names.setdefault(topic, topic), number)
-            if value is None:
-                found.pop(key, None)
-                continue
-            _, upstream, downstream = struct.unpack_from(">hqq", value, 0)
-        except (struct.error, UnicodeDecodeError):
+        prefix, number = (raw or b"")[: -_NUMBER.size], (raw or b"")[-_NUMBER.size :]
+        if prefix not in of_prefix:
+            of_prefix[prefix] = _group_and_topic(prefix, names)
+        known = of_prefix[prefix]
+        if known is None:
             continue
-        found.setdefault(key, CheckpointHistory()).add(Checkpoint(upstream, downstream, next(iter(written), None)))
+        key = (*known, *_NUMBER.unpack(number))
+        if value is None:
+            found.pop(key, None)
+        elif len(value) >= _CHECKPOINT.size:
+            _, upstream, downstream = _CHECKPOINT.unpack_from(value)
+            history = found.get(key)
+            if history is None:
+                history = found[key] = CheckpointHistory()
+            history.append(upstream, downstream, written[0] if written else None)
     return found
+
+
+def _group_and_topic(prefix: bytes, names: dict[str, str]) -> tuple[str, str] | None:
+    """Return the two strings that the key of a checkpoint begins with; None if it is none."""
+    try:
+        group, at = _string(prefix, 0)
+        topic, at = _string(prefix, at)
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return (names.setdefault(group, group), names.setdefault(topic, topic)) if at == len(prefix) else None
 
 
 def syncs(records: Iterable[Record]) -> dict[TopicPartition, OffsetSyncHistory]:

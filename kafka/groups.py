@@ -200,8 +200,7 @@ def _position(
     at = synced.get(there)
     # Up to the highest checkpoint the mirror may have set it: the group went back at the source afterwards, and
     # MirrorMaker never moves a target offset back. Above it members did, or a checkpoint that compaction has removed.
-    key = (group, there[0], there[1])
-    last = translation.last_checkpoint(key)
+    history = translation.checkpoints.get((group, *there))
     return GroupPosition(
         group=group,
         topic=tp[0],
@@ -209,7 +208,7 @@ def _position(
         committed=committed,
         synced=at,
         active=state is not None and state not in IDLE,
-        unclaimed=at is not None and last is not None and at > translation.highest(key),
+        unclaimed=at is not None and history is not None and not history.is_empty and at > history.highest,
     )
 
 
