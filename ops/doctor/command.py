@@ -21,8 +21,8 @@ from kafka.errors import Refusals
 from ops import verify
 from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AdaptiveTable, AsJson, Column, Debug, guard, log, show
 from ops.doctor import cluster_probes, connect_probes, pulumi_state
+from ops.doctor.cluster_probes import DuplicateScan, find_duplicate_records
 from ops.doctor.diagnosis import diagnose, redacted
-from ops.doctor.duplicate_records import DuplicateScan, find_duplicate_records
 from ops.doctor.known_issues import KNOWN_ISSUES, Finding
 from ops.doctor.observations import ClusterObservation, Connector, KubernetesObservations, Observations, PulumiState
 from ops.doctor.pulumi_state import state_notes

@@ -13,7 +13,7 @@ from ops.errors import OpsError
 from ops.pipeline import DRIFT_WITHIN_S
 from ops.pipeline.documents import stack_name
 from ops.policy import Change, planned
-from ops.pulumi.errors import PulumiExit, explain_exit, explain_failure
+from ops.pulumi.process import PulumiExit, explain_exit, explain_failure
 from ops.pulumi.stack import EngineRun, NotDeployedError, PulumiStack, stack_outputs
 
 # What releases before 3.226 print when all that is wrong is the drift itself; later ones have an exit code for it.

@@ -32,8 +32,8 @@ from ops.policy import (
     Pack,
     in_order,
 )
-from ops.pulumi.errors import explain_exit, explain_failure
 from ops.pulumi.events import EventLog, Step, resource_of, value_at
+from ops.pulumi.process import explain_exit, explain_failure
 from ops.pulumi.stack import EngineRun, PulumiStack
 from settings.names import EXCEPTION
 from settings.platform import CLUSTER_KINDS, annotation_domain

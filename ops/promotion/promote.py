@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ops.errors import OpsError
-from ops.policy import MANDATORY, Judgement, judging, reports
+from ops.policy import MANDATORY, Judgement, judging
+from ops.policy.command import judgement_document
 from ops.policy.judging import failure, judge
 from ops.promotion.difference import Difference, StackSettings, compare
 from ops.promotion.record import (
@@ -215,7 +216,7 @@ class Promotion:
         options = self.options
         self._progress(4, f"policy gate and preview of {options.target} with the new settings")
         gate = self._previews.gate(options.target, copy, options.pack, options.pack_config)
-        document = reports.as_json(gate.judgement, StackFile(options.folder, options.target))
+        document = judgement_document(gate.judgement, StackFile(options.folder, options.target))
         self.record.note(policy=document, preview=changes_as_json(gate.planned))
         return gate
 

@@ -18,9 +18,8 @@ from contract.stack_outputs import OutputsError, StackOutputs
 from ops.console import log, terminated_gently
 from ops.errors import OpsError
 from ops.pulumi import process, stack_file
-from ops.pulumi.errors import StackLock, explain_exit, explain_failure, find_lock, missing_stack, no_pulumi
 from ops.pulumi.events import EventLog, read_event_log
-from ops.pulumi.process import PREVIEW_LADDER, READ_LADDER, UPDATE_LADDER, Completed, SignalLadder
+from ops.pulumi.process import StackLock, explain_exit, explain_failure, find_lock, missing_stack, no_pulumi
 from settings import NAMESPACE
 from settings.files import read_values
 
@@ -84,7 +83,7 @@ class PulumiStack:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     up_within_s: float = 1800.0
     lock_within_s: float = LOCK_WITHIN_S
-    ladder: SignalLadder | None = None
+    ladder: process.SignalLadder | None = None
     require_permission: Callable[[], None] = lambda: None
 
     @property
@@ -237,7 +236,7 @@ class PulumiStack:
                 time.sleep(min(LOCK_EVERY_S, left_s))
 
     def _update(self, command: list[str], switch: Mapping[str, str], log: Log) -> None:
-        ladder = self.ladder or UPDATE_LADDER
+        ladder = self.ladder or process.UPDATE_LADDER
         try:
             done = self._run(
                 command,
@@ -293,7 +292,7 @@ class PulumiStack:
                     [*command, "--event-log", str(path)],
                     within_s,
                     variables=_WITH_EVENT_LOG,
-                    ladder=self.ladder or PREVIEW_LADDER,
+                    ladder=self.ladder or process.PREVIEW_LADDER,
                     on_poll=report,
                 )
             except process.DeadlineExceededError:
@@ -315,10 +314,10 @@ class PulumiStack:
         *,
         variables: Mapping[str, str] | None = None,
         one_stream: bool = False,
-    ) -> Completed:
+    ) -> process.Completed:
         """Run a command that must succeed; `name` is what messages call it."""
         # What changes the state is given the time to release the stack's lock.
-        ladder = READ_LADDER if within_s == READ_WITHIN_S else UPDATE_LADDER
+        ladder = process.READ_LADDER if within_s == READ_WITHIN_S else process.UPDATE_LADDER
         try:
             done = self._run(command, within_s, variables=variables, ladder=ladder, one_stream=one_stream)
         except process.DeadlineExceededError:
@@ -334,11 +333,11 @@ class PulumiStack:
         within_s: float,
         *,
         variables: Mapping[str, str] | None = None,
-        ladder: SignalLadder = READ_LADDER,
+        ladder: process.SignalLadder = process.READ_LADDER,
         one_stream: bool = False,
         on_poll: Callable[[], None] | None = None,
         on_interrupt: Callable[[], None] = lambda: None,
-    ) -> Completed:
+    ) -> process.Completed:
         try:
             return process.run(
                 ["pulumi", *command],
@@ -355,7 +354,7 @@ class PulumiStack:
                 raise OpsError(f"folder {self.folder}: must exist, with Pulumi.yaml in it.") from error
             raise no_pulumi(self.name) from error
 
-    def _require_success(self, name: str, done: Completed, *, one_stream: bool = False) -> None:
+    def _require_success(self, name: str, done: process.Completed, *, one_stream: bool = False) -> None:
         """Raise OpsError unless the exit code is 0. stdout may hold secrets unless it is the display of a run."""
         if done.exit_code == 0:
             return

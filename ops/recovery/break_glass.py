@@ -31,9 +31,8 @@ from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pulumi import stack_file
 from ops.recovery import field_manager, mirror_context
-from ops.recovery.kubernetes_access import kubernetes
+from ops.recovery.kubernetes_access import kubernetes, wait_until_ready
 from ops.recovery.mirror_context import MirrorContext
-from ops.recovery.operator_wait import wait_until_ready
 from settings import SettingsError
 from settings.client_properties import ACTIVE_LABEL, secret_values
 from settings.files import contexts

@@ -16,7 +16,6 @@ from ops.pulumi.stack import PulumiStack
 from ops.recovery import (
     connector_offsets,
     draining,
-    emptying,
     group_offsets,
     last_copied,
     mirror_context,
@@ -126,7 +125,7 @@ class Failback:
             begin = max(following, starts[tp])
             if begin < end and source.has_records(tp, begin, end, "read_committed"):
                 stranded[tp] = end - begin
-        emptying.require_logs(source, self.mirror, stranded, self.pair.name_of("source"))
+        stranded_records.require_logs(source, self.mirror, stranded, self.pair.name_of("source"))
         for tp, records in sorted(stranded.items()):
             self.say(f"  {draining.format_place(tp)}: up to {records} records were not copied before the failover")
         emptied += [tp for tp in self._noted("boundary") if tp not in ends]  # the topic is not there now
@@ -150,7 +149,7 @@ class Failback:
         )
         if emptied:
             target = connected(self.pair.target())
-            emptying.require_replicated(target, draining.read_places(emptied), self.pair.name_of("target"))
+            stranded_records.require_replicated(target, draining.read_places(emptied), self.pair.name_of("target"))
         return emptied
 
     def realign(self) -> Facts:
@@ -186,9 +185,9 @@ class Failback:
         self.pulumi.set_mirror(self.pair.mirror, {"state": "stopped"})
         self.pulumi.up(None, self.say)
         ends = draining.read_places(drained["ends"])
-        emptying.require_replicated(target, stranded, self.pair.name_of("target"))
+        stranded_records.require_replicated(target, stranded, self.pair.name_of("target"))
         self.journal.require_held()
-        emptying.empty(source, {tp: ends[tp] for tp in stranded})
+        stranded_records.delete_records(source, {tp: ends[tp] for tp in stranded})
         return {"records": sum(stranded.values()), "report": proof.report}
 
     def prepare(self) -> Facts:

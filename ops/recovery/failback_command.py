@@ -1,6 +1,7 @@
 """The command `python -m ops failback`: applications move back to the source cluster.
 
-Owns the options, the plan, what makes a failback impossible, and the summary. Does not own the steps (`failback.py`).
+Owns the options, the plan, what makes a failback impossible, and what a finished one has come to: as JSON values, and
+for people. Does not own the steps (`failback.py`).
 """
 
 import os
@@ -16,7 +17,9 @@ from contract.fields import VerificationError
 from ops.connection import PROJECT
 from ops.console import (
     EXIT_FAILED,
+    AdaptiveTable,
     AsJson,
+    Column,
     Debug,
     ProjectFolder,
     guard,
@@ -32,16 +35,16 @@ from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import (
     client_workloads,
-    emptying,
     failback,
-    failback_result,
     fence,
     mirror_context,
+    stranded_records,
     undeployed_changes,
 )
 from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.fencing import STEP
 from ops.recovery.journal import Journal
+from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import (
     DRY_RUN_ENDED,
     DryRun,
@@ -60,6 +63,7 @@ from ops.recovery.operation import (
 from ops.status import document as status
 from ops.status import table as status_table
 from settings import SettingsError
+from settings.text import format_count
 
 CATCH_UP_S = 3600.0
 
@@ -149,9 +153,9 @@ def command(
             kept = {"to": to, **({"withoutFence": True} if without_fence else {})}
             journal.begin("failback", kept, steps=[step.name for step in steps])
             carry_out(steps, journal, say)
-        done = failback_result.result(known, journal)
-        show(as_json, done, lambda: failback_result.summary(done))
-        if failback_result.unsettled(done):
+        done = result(known, journal)
+        show(as_json, done, lambda: summary(done))
+        if unsettled(done):
             raise typer.Exit(EXIT_FAILED)
 
 
@@ -178,7 +182,7 @@ class FailbackPlan:
     @property
     def warnings(self) -> list[str]:
         """What should not be missed."""
-        found = emptying.warning(self.emptied, self.seen.pair.name_of("source"))
+        found = stranded_records.deletion_warning(self.emptied, self.seen.pair.name_of("source"))
         return [*self.of_preview, *([found] if found else [])]
 
     def document(self) -> dict[str, Any]:
@@ -249,3 +253,59 @@ def _problems(seen: MirrorSnapshot, journal: Journal) -> list[str]:
             "position could not be read then). Mirror everything anew instead: see docs/runbook.md."
         )
     return problems
+
+
+def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
+    """Return what a finished failback has come to, as `--json` prints it.
+
+    `stranded` are the records, by partition, that the target got after it was drained and that the mirror did not copy
+    there; None: a side could not be asked. `recordsLost` is their sum. `workloads` and what belongs to them:
+    `client_workloads.result`.
+    """
+    steps = journal.steps
+    left = steps["confirm"].get("stranded")
+    return {
+        "stack": known.stack,
+        "mirror": known.mirror,
+        "active": steps["confirm"]["active"],
+        "clientsSecret": steps["confirm"]["clientsSecret"],
+        "recordsLost": None if left is None else sum(left.values()),
+        "stranded": left,
+        **client_workloads.result(steps),
+        "recordsBroughtOver": steps["settle"]["records"],
+        "groups": {
+            group: {key: found[key] for key in ("repeated", "skipped")}
+            for group, found in steps["offsets"]["groups"].items()
+        },
+        "verification": {key: steps["prove"][key] for key in ("verdict", "failed", "recordsCompared", "report")},
+        "startedAt": (journal.entry or {})["startedAt"],
+        "switchedAt": steps["switch"]["switchedAt"],
+        "seconds": {name: found["seconds"] for name, found in steps.items() if "seconds" in found},
+    }
+
+
+def summary(done: Mapping[str, Any]) -> RenderableType:
+    """Return what a finished failback has come to, for people."""
+    compared = format_count(done["verification"]["recordsCompared"], "record")
+    lines: list[RenderableType] = [
+        Text(f"{done['mirror']}: the source is active again since {done['switchedAt']}.", "bold"),
+        stranded_records.written_afterwards(done["stranded"], "target", "source", "write them to the source again"),
+        Text(f"{compared.capitalize()} compared on the way back."),
+    ]
+    if done["recordsBroughtOver"]:
+        brought = format_count(done["recordsBroughtOver"], "record")
+        lines.append(Text(f"{brought} that only the source had are on both sides now."))
+    if done["groups"]:
+        costs = [Column(title, number=True) for title in ("read again", "skipped")]
+        grid = AdaptiveTable("consumer groups on the source", (Column("group", name=True), *costs))
+        for group, found in done["groups"].items():
+            grid.add_row(group, str(found["repeated"]), str(found["skipped"]))
+        lines.append(grid)
+    secret = done["clientsSecret"]
+    lines.append(Text(f"Applications find the source's properties in Secret {secret}." if secret else ""))
+    return Group(*lines, *client_workloads.summary(done))
+
+
+def unsettled(done: Mapping[str, Any]) -> bool:
+    """Return whether records may be lost after a finished failback, pods may be old, or nobody can tell."""
+    return done["recordsLost"] != 0 or client_workloads.is_unsettled(done)

@@ -1,10 +1,11 @@
 """The caller's own access to Kubernetes, with errors that say what to do.
 
-Owns reaching the API server, trying again while it is busy or away, and the words when it cannot be reached. Does not
-own what is read or written.
+Owns reaching the API server, trying again while it is busy or away, the words when it cannot be reached, and the wait
+until an operator has carried out a change. Does not own what is read or written.
 """
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,13 +23,15 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from kafka.connector_status import access_name, api_client
+from contract.verification_request import Resource
+from kafka.connector_status import access_name, api_client, resource_status
 from ops.errors import OpsError
 
 CALL_WITHIN_S = 15  # the client ignores a number that is not whole
 TRIED_WITHIN_S = 20.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
 _PASSING = {429, 500, 502, 503, 504}
+READY_WITHIN_S, POLL_S, REPORTED_EVERY_S = 600.0, 0.25, 10.0
 
 
 @contextmanager
@@ -88,3 +91,25 @@ def refusal(error: ApiException, where: str) -> str:
     if error.status in (401, 403):
         return f"kubernetes: your account in {where} must be allowed to do this (got {error.status}: {said}). Grant it."
     return f"kubernetes: the API server of {where} must accept the request (got {error.status}: {said})."
+
+
+def wait_until_ready(
+    resource: Resource, environment: Mapping[str, str], log: Callable[[str], None], within_s: float | None = None
+) -> None:
+    """Return once the operator has seen the newest generation of a resource and it is Ready; raises OpsError."""
+    limit_s = READY_WITHIN_S if within_s is None else within_s
+    deadline, reported_at = time.monotonic() + limit_s, time.monotonic()
+    while True:
+        status = resource_status(resource, (), environment)
+        if status.silent is None and status.current and status.ready:
+            return
+        why = status.silent or status.reason or "its operator has not seen the change"
+        if time.monotonic() > deadline:
+            raise OpsError(
+                f"{resource.kind} {resource.namespace}/{resource.name}: must be Ready within {limit_s:.0f} s (got "
+                f"{why}). Remove the cause, then run this again."
+            )
+        if time.monotonic() - reported_at >= REPORTED_EVERY_S:
+            reported_at = time.monotonic()
+            log(f"  waiting for {resource.kind} {resource.name}: {why}")
+        time.sleep(POLL_S)

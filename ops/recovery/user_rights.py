@@ -12,8 +12,7 @@ from kubernetes import client
 
 from contract.verification_request import Resource
 from ops.recovery import field_manager
-from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
-from ops.recovery.operator_wait import wait_until_ready
+from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes, wait_until_ready
 from settings import fence
 from settings.stack import Stack
 from settings.users import User

@@ -15,9 +15,9 @@ from contract.verification_request import Resource
 from kafka import connectivity
 from ops.cli import app
 from ops.doctor import command, connect_probes, known_issues
+from ops.doctor.cluster_probes import DuplicateScan
 from ops.doctor.command import left_out
 from ops.doctor.diagnosis import diagnose
-from ops.doctor.duplicate_records import DuplicateScan
 from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, operator_facts, remedy
 from ops.doctor.observations import Certificate, Log, Observations, OtherMirror, ResourceReadiness
 from ops.errors import OpsError

@@ -9,9 +9,10 @@ import pytest
 from rich.console import Console
 
 from ops.connection import PROJECT
-from ops.policy import Judgement, Resource, fingerprints, reports
+from ops.policy import Judgement, Resource, fingerprints
+from ops.policy import command as reports
+from ops.policy.command import SCHEMA, Rule, describe_rules
 from ops.policy.judging import judge
-from ops.policy.reports import SCHEMA, Rule, describe_rules
 from ops.pulumi import events
 from ops.pulumi.stack import EngineRun
 from ops.pulumi.stack_file import StackFile
@@ -91,7 +92,7 @@ def test_nothing_found_is_one_line() -> None:
 
 
 def test_the_json_document_has_every_finding_with_its_place(judgement: Judgement, file: StackFile) -> None:
-    document = reports.as_json(judgement, file)
+    document = reports.judgement_document(judgement, file)
     assert set(document) == {"stack", "pack", "findings", "exceptions", "summary"}
     assert document["pack"] == {"path": "policies", "name": "rt-inventory", "version": "0.1.0"}
     topic = document["findings"][2]

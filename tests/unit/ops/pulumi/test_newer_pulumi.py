@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from ops.cli import app
 from ops.errors import OpsError
-from ops.pulumi.errors import explain_exit, explain_failure
+from ops.pulumi.process import explain_exit, explain_failure
 from ops.pulumi.stack import stack_outputs
 
 from ....support import event_logs as recorded

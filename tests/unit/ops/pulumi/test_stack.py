@@ -13,7 +13,7 @@ from ops.console import terminated_gently
 from ops.errors import OpsError
 from ops.pulumi import process
 from ops.pulumi import stack as stacks
-from ops.pulumi.errors import find_lock
+from ops.pulumi.process import find_lock
 from ops.pulumi.stack import PulumiStack
 from tests.support.pulumi_program import shell_updates
 from tests.support.recovery_pair import Clock

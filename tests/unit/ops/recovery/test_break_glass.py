@@ -14,7 +14,7 @@ from rich.console import Console
 
 from contract.stack_outputs import KEY
 from ops.errors import OpsError
-from ops.recovery import break_glass, failover_result, mirror_context, operator_wait
+from ops.recovery import break_glass, failover_result, kubernetes_access, mirror_context
 from ops.recovery.break_glass import DirectChanges
 from settings.client_properties import ACTIVE_LABEL
 from tests.support.applied_objects import MANAGER, AppliedObjects
@@ -162,7 +162,7 @@ def test_nothing_is_changed_without_permission(site: Site) -> None:
 def test_a_resource_that_does_not_become_ready_is_an_error_with_the_reason(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operator_wait, "READY_WITHIN_S", 0.0)
+    monkeypatch.setattr(kubernetes_access, "READY_WITHIN_S", 0.0)
     site.server.ready = False
     changes = site.changes()
     changes.set_mirror("mm2", {"state": "stopped"})

@@ -10,7 +10,7 @@ import pytest
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import connector_offsets, failback, failback_result, mirror_context
+from ops.recovery import connector_offsets, failback, failback_command, mirror_context
 from ops.recovery.offset_syncs import OffsetMapping
 from tests.support.failback_sides import AT_REST, ENDED, ITEMS, LAST, NEW, NONE, PROOF, STORE, STRANDED, Sides, work
 from tests.support.recovery_pair import known
@@ -253,7 +253,7 @@ def test_a_switch_that_was_interrupted_goes_on_although_the_way_back_is_gone_by_
     monkeypatch.setattr(mirror_context, "load", lambda *_: known())
     done.journal.done("switch", {"switchedAt": "then"})
     done.journal.done("confirm", done.confirm())
-    found = failback_result.result(done.pair, done.journal)
+    found = failback_command.result(done.pair, done.journal)
     assert (found["recordsLost"], found["stranded"]) == (1000, {"items.inventory-0": 1000})
 
 
@@ -272,4 +272,4 @@ def test_a_side_that_does_not_answer_at_the_end_is_unknown(
     assert (confirmed["stranded"], confirmed["why"]) == (None, f"{role} is down")
     done.journal.done("switch", {"switchedAt": "then"})
     done.journal.done("confirm", {"active": "source", "clientsSecret": None, **confirmed})
-    assert failback_result.result(done.pair, done.journal)["recordsLost"] is None
+    assert failback_command.result(done.pair, done.journal)["recordsLost"] is None

@@ -11,7 +11,7 @@ import yaml
 from kafka import topic_writers
 from kafka.topic_writers import BrokerRights
 from ops.errors import OpsError
-from ops.recovery import fence, operator_wait
+from ops.recovery import fence, kubernetes_access
 from ops.recovery.user_rights import merged
 from settings.files import load
 from tests.support.applied_objects import MANAGER
@@ -105,7 +105,7 @@ def test_without_permission_or_an_operator_that_works_it_is_an_error(
             change(FENCE)
     assert (source.server.managers, source.declared) == ([], None)
     source.server.ready = False
-    monkeypatch.setattr(operator_wait.time, "sleep", lambda _: None)
+    monkeypatch.setattr(kubernetes_access.time, "sleep", lambda _: None)
     with pytest.raises(OpsError, match=f"KafkaUser rt-inventory-dev/{APPLICATION}: must be Ready within 0 s"):
         source.fence().put_up(FENCE, 0.0)
 

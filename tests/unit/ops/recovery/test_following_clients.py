@@ -8,7 +8,7 @@ from rich.console import Console, Group
 
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import client_workloads, failback_command, failback_result, failover_command, failover_result
+from ops.recovery import client_workloads, failback_command, failover_command, failover_result
 from ops.recovery.client_workloads import ClientWorkloads, FollowingClients, Workload
 from ops.recovery.failback import Failback
 from ops.recovery.failback import Options as FailbackOptions
@@ -127,7 +127,7 @@ def test_a_restart_that_was_asked_for_and_is_not_known_to_be_complete_ends_with_
     restarted = {"workloads": [str(ORDERS)], "workloadsWhy": REFUSED, "restart": restart, "notRestarted": left}
     steps = {**LAST, "offsets": {**OFFSETS, "groups": {}}, "prove": LAST["prove"], "switch": {"switchedAt": "then"}}
     steps["confirm"] = {"active": "target", "clientsSecret": "mm2-clients", "stranded": {}}
-    of_result = {"failover": failover_result, "failback": failback_result}[command]
+    of_result = {"failover": failover_result, "failback": failback_command}[command]
     module = {"failover": failover_command, "failback": failback_command}[command]
     if command == "failback":
         monkeypatch.setattr("ops.recovery.failback.Failback.to_be_emptied", lambda _: {})

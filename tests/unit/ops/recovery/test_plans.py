@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from ops.errors import OpsError
-from ops.recovery import failback_command, failback_result, failover_command, failover_result
+from ops.recovery import failback_command, failover_command, failover_result
 from ops.recovery.failover import PLANNED, UNPLANNED, Options
 from ops.recovery.operation import Step
 from tests.support.recovery_pair import Kept, connectors, entry, group, known, lag, observe, proof
@@ -386,7 +386,7 @@ def test_a_finished_failback_says_what_was_brought_over_and_what_was_not(
         "groups": {"orders": {"repeated": 0, "skipped": 0}},
         "clientsSecret": "mm2-clients",
     }
-    shown = " ".join(text(failback_result.summary(done)).split())
+    shown = " ".join(text(failback_command.summary(done)).split())
     assert message in shown
     assert ("No record was lost" in shown) == (stranded == {})
     assert "1 record compared" in shown
