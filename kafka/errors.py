@@ -15,6 +15,7 @@ from urllib.parse import quote
 from confluent_kafka import KafkaError, KafkaException
 
 from contract.fields import VerificationError
+from contract.lazy_rows import LazyRows
 from contract.verification_request import ClusterConfig
 from kafka import connectivity
 from kafka.connectivity import Broker, connection_error
@@ -45,6 +46,8 @@ def _clean(value: Any, key: str, pattern: re.Pattern[str], *, foreign: bool = Fa
     if isinstance(value, str):
         return value if key in OWN_WORDS and not foreign else pattern.sub(HIDDEN, value)
     foreign = foreign or key == FOREIGN
+    if isinstance(value, LazyRows):
+        return value.mapped(lambda row: dict(_clean(row, key, pattern, foreign=foreign)))
     if isinstance(value, Mapping):
         return {name: _clean(one, str(name), pattern, foreign=foreign) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -86,6 +89,8 @@ def visible_document(value: Any) -> Any:
     """Return a document of the same shape with control and invisible characters escaped in all its texts."""
     if isinstance(value, str):
         return visible(value)
+    if isinstance(value, LazyRows):
+        return value.mapped(visible_document)
     if isinstance(value, Mapping):
         return {visible_document(key): visible_document(item) for key, item in value.items()}
     return [visible_document(item) for item in value] if isinstance(value, list | tuple) else value

@@ -23,6 +23,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from contract.fields import url_problem
+from contract.lazy_rows import RowReader
 from ops.connection import PROJECT
 from ops.console import (
     EXIT_FAILED,
@@ -194,7 +195,7 @@ def run(
         command += ["--push-gateway", push_gateway] if push_gateway is not None else []
         code, last = _follow(command, {**environment, **planned.secrets}, log, timeout_s)
     try:
-        report = json.loads((report_dir / "report.json").read_text("utf-8"))
+        report = _read(report_dir / "report.json")
     except (OSError, ValueError) as error:
         unreadable = f"report must be readable at {report_dir} ({error}). {last}"
         unable = f"verification must be able to judge (exit {code}). {last}".rstrip()
@@ -205,6 +206,15 @@ def run(
         raise OpsError(f"mirror {planned.mirror}: {problem} Report: {report_dir / 'report.html'}")
     listed = index if index is not None and (index / "index.html").is_file() else None
     return Verdict(mirror=planned.mirror, exit_code=code, report=report, report_dir=report_dir, index_dir=listed)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return a report, of which the rows of groups are compact: there may be a million."""
+    report: dict[str, Any] = json.loads(path.read_text("utf-8"), object_hook=RowReader("group", "committed", "lowest"))
+    for check in report.get("checks") or ():
+        if "evidence" in check:  # which is printed as JSON
+            check["evidence"] = [dict(row) if isinstance(row, Mapping) else row for row in check["evidence"]]
+    return report
 
 
 def _absolute(state: str) -> str:

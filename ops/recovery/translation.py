@@ -104,9 +104,10 @@ class Proof:
         tp: Callable[[Mapping[str, Any]], tuple[TopicPartition, int]],
     ) -> Offsets:
         found: Offsets = {}
+        once: dict[TopicPartition, TopicPartition] = {}
         for row in self.positions:
             where, offset = tp(row)
-            found.setdefault(row["group"], {})[where] = offset
+            found.setdefault(row["group"], {})[once.setdefault(where, where)] = offset
         return found
 
 

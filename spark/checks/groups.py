@@ -13,6 +13,8 @@ from spark.checks.registry import DOCTOR, EXACT, NAMED_MAX, NOTHING, Check, Reme
 from spark.run_context import RunContext
 
 Truth = Mapping[SourceOffset, tuple[int | None, int | None]]
+EVIDENCE_MAX = 1000
+"""Positions that a check shows, those that keep it from holding first: `groups` of the report has all."""
 
 
 def _position(one: GroupPosition) -> dict[str, Any]:
@@ -66,9 +68,13 @@ def groups_synced(groups: Groups, mirror: Mirror, unknown: str = "") -> Check:
         ok=ok,
         expected="a synced offset for each committed offset",
         observed=", ".join([*parts, *_notes(groups)]),
-        evidence=[groups.row(one, mirror) for one in positions],
+        evidence=[groups.row(one, mirror) for one in [*missing, *_others(positions)][:EVIDENCE_MAX]],
     )
     return _with_unknown(check, unknown)
+
+
+def _others(positions: Sequence[GroupPosition]) -> list[GroupPosition]:
+    return [one for one in positions if one.synced is not None or one.active]
 
 
 def _notes(groups: Groups) -> list[str]:
@@ -108,7 +114,7 @@ def groups_no_loss(positions: Sequence[GroupPosition], unknown: str = "") -> Che
         ok=False if bad else None if open_ones or not judged else True,
         expected="0 records skipped",
         observed="; ".join(parts) or (f"{len(judged)} positions, 0 skipped" if judged else NOTHING),
-        evidence=[_position(one) for one in skipping],
+        evidence=[_position(one) for one in [*bad, *open_ones][:EVIDENCE_MAX]],
     )
     return _with_unknown(check, unknown)
 

@@ -47,6 +47,7 @@ NOWHERE = Links()
 
 
 OPEN_ROWS = 40  # longer tables start folded
+GROUPS_SHOWN, POSITIONS_SHOWN = 1000, 2000  # report.json has all
 KIND_WORDS = {
     "skipped": "records skipped",
     "not_synced": "positions not synced",
@@ -89,6 +90,8 @@ def as_html(result: Mapping[str, Any], links: Links = NOWHERE) -> str:
             plot={"width": WIDTH, "height": HEIGHT, "left": LEFT, "top": TOP}
             | {"right": WIDTH - RIGHT, "bottom": HEIGHT - BOTTOM},
             open_rows=OPEN_ROWS,
+            groups_shown=GROUPS_SHOWN,
+            positions_shown=POSITIONS_SHOWN,
         )
     )
 
@@ -140,39 +143,47 @@ def kind_words(kind: str) -> str:
     return KIND_WORDS.get(kind, kind.replace("_", " "))
 
 
-def groups(positions: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row a group, those that would skip records first: totals, state and its positions."""
-    by_name: dict[str, list[Mapping[str, Any]]] = {}
+def groups(positions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row a group, those that would skip records first: totals, state and its `positions`.
+
+    Of all groups together no more than `POSITIONS_SHOWN` positions: a page with a million of them opens nowhere.
+    """
+    by_name: dict[str, dict[str, Any]] = {}
     for one in positions:
-        by_name.setdefault(one["group"], []).append(one)
-    rows = []
-    for name, own in by_name.items():
-        active = any(one["active"] for one in own)
-        ahead = any(one["unclaimed"] and one["skipped"] for one in own)
-        skips = any(one["skipped"] and not one["unclaimed"] for one in own)
-        missing = sum(one["synced"] is None for one in own)
-        skipped = sum(one["skipped"] for one in own)
-        states = {
-            "active on target": active,
-            "skips records": skips,
-            "ahead, unexplained": ahead,
-            "not synced": missing,
-        }
-        state = next((name for name, holds in states.items() if holds), "synced")
-        rows.append(
-            {
-                "group": name,
-                "positions": own,
-                "missing": missing,
-                "skipped": skipped,
-                "repeated": sum(one["repeated"] for one in own),
-                "unread": sum(one["unread"] for one in own),
-                "state": state,
-                "sign": SIGNS.get(state, "good"),
-            }
-        )
+        name = one["group"]
+        row = by_name.setdefault(name, {"group": name, "positions": [], **dict.fromkeys(_TOTALS, 0)})
+        row["number"] += 1
+        row["active"] += bool(one["active"])
+        row["ahead"] += bool(one["unclaimed"] and one["skipped"])
+        row["skips"] += bool(one["skipped"] and not one["unclaimed"])
+        row["missing"] += one["synced"] is None
+        for counted in ("skipped", "repeated", "unread"):
+            row[counted] += one[counted]
+    for row in by_name.values():
+        states = {"active on target": row["active"], "skips records": row["skips"]}
+        states |= {"ahead, unexplained": row["ahead"], "not synced": row["missing"]}
+        row["state"] = next((name for name, holds in states.items() if holds), "synced")
+        row["sign"] = SIGNS.get(row["state"], "good")
     order = ("bad", "unknown", "note", "good")
-    return sorted(rows, key=lambda row: (order.index(str(row["sign"])), row["group"]))
+    found = sorted(by_name.values(), key=lambda row: (order.index(str(row["sign"])), row["group"]))
+    room = dict(zip((row["group"] for row in found), _shares([row["number"] for row in found]), strict=True))
+    for one in positions:
+        shown = by_name[one["group"]]["positions"]
+        if len(shown) < room[one["group"]]:
+            shown.append(one)
+    return found
+
+
+_TOTALS = ("number", "active", "ahead", "skips", "missing", "skipped", "repeated", "unread")
+
+
+def _shares(numbers: Sequence[int]) -> list[int]:
+    """Return how many of each are shown if the first ones are until there is no room."""
+    shares, room = [], POSITIONS_SHOWN
+    for number in numbers:
+        shares.append(min(number, room))
+        room -= shares[-1]
+    return shares
 
 
 def config_rows(checks: list[Mapping[str, Any]]) -> list[dict[str, Any]]:

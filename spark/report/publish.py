@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -20,6 +20,7 @@ import httpx
 from prometheus_client import push_to_gateway, write_to_textfile
 
 from contract.fields import RequestError, url_problem
+from contract.lazy_rows import LazyRows
 from contract.verification_metrics import JOB, registry, totals
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
 from kafka.errors import visible, visible_document
@@ -79,7 +80,7 @@ def document(
         "lag": context.lag.document(),
         "state": context.state,
         "canary": context.canary.document() if context.canary else None,
-        "groups": [context.groups.row(position, request.mirror) for position in context.groups.positions],
+        "groups": LazyRows(context.groups.positions, lambda position: context.groups.row(position, request.mirror)),
         "positions": [dict(row) for row in context.translated],
         "steps": list(steps),
     }
@@ -158,7 +159,8 @@ def write_report(folder: Path, result: Mapping[str, Any], index: Path | None = N
     """Write the files into a folder that is made when missing; raises OSError. `index` is the folder of the index."""
     folder.mkdir(parents=True, exist_ok=True)
     # One after the other: a page that cannot be made takes nothing with it.
-    (folder / "report.json").write_text(as_json(result), encoding="utf-8")
+    with (folder / "report.json").open("w", encoding="utf-8") as file:
+        file.writelines(json_lines(result))
     to_file(folder / "metrics.prom", result)
     links = Links(folder=folder, index=index / PAGE if index is not None else None)
     (folder / "report.html").write_text(as_html(result, links), encoding="utf-8")
@@ -167,7 +169,24 @@ def write_report(folder: Path, result: Mapping[str, Any], index: Path | None = N
 
 def as_json(result: Mapping[str, Any]) -> str:
     """Return the result as JSON text."""
-    return json.dumps(result, indent=2) + "\n"
+    return "".join(json_lines(result))
+
+
+def json_lines(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the result as JSON text, part by part: of rows that are made when they are read, a line each."""
+    first = True
+    for key, value in result.items():
+        yield f"{'{' if first else ','}\n  {json.dumps(key)}: "
+        first = False
+        if isinstance(value, LazyRows):
+            between = "["
+            for row in value:
+                yield f"{between}\n    {json.dumps(row)}"
+                between = ","
+            yield "\n  ]" if len(value) else "[]"
+        else:
+            yield json.dumps(value, indent=2).replace("\n", "\n  ")
+    yield "{}\n" if first else "\n}\n"
 
 
 def as_junit(result: Mapping[str, Any]) -> str:

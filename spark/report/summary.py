@@ -67,7 +67,8 @@ def headline(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-POSITIONS_MAX = 20  # of a group's finding; the table of groups has all
+POSITIONS_MAX = 20  # of a group's finding; report.json has all
+GROUP_FINDINGS_MAX = 500  # of a check; the table of groups names more
 # Of groups, with the check that judges each, and what is counted.
 GROUP_KINDS = {
     "skipped": ("groups_no_loss", "skipped"),
@@ -113,12 +114,16 @@ def _of_groups(check: Mapping[str, Any], result: Mapping[str, Any]) -> list[dict
     # A check that fails for some groups leaves others open: which no checkpoint explains.
     answers = [False, None] if kind == "skipped" and check["ok"] is False else [check["ok"]]
     found = []
+    by_group: dict[str, list[Mapping[str, Any]]] = {}
+    for row in result["groups"]:
+        if _counts(row, counted):
+            by_group.setdefault(row["group"], []).append(row)
     for answer in answers:
-        for group in groups_of({**check, "ok": answer}, result):
-            rows = [row for row in result["groups"] if row["group"] == group and _counts(row, counted)]
+        for group in groups_of({**check, "ok": answer}, result)[:GROUP_FINDINGS_MAX]:
+            rows = by_group.get(group, [])
             if kind == "skipped":
                 rows = [row for row in rows if bool(row["unclaimed"]) is (answer is None)]
-            rows.sort(key=lambda row: (-row.get(counted or "", 0), row["topic"], row["partition"]))
+            rows = sorted(rows, key=lambda row: (-row.get(counted or "", 0), row["topic"], row["partition"]))
             if rows:
                 total = sum(row[counted] for row in rows) if counted else len(rows)
                 found.append(_finding(kind, group, total, rows, "unknown" if answer is None else "bad"))
