@@ -59,6 +59,8 @@ class Clusters:
     processes: Processes
     ports: dict[str, int]
     worker_settings: Mapping[str, object] = field(default_factory=dict)
+    broker_heap_mib: int = BROKER_HEAP_MIB
+    with_worker: bool = True
 
     def bootstrap(self, broker: str) -> str:
         """Address of a broker."""
@@ -133,7 +135,7 @@ class Clusters:
         return json.loads(answer.text) if answer.text else None
 
     def start(self) -> None:
-        """Start both brokers, then the worker, and wait until each answers."""
+        """Start both brokers, then the worker if there is to be one, and wait until each answers."""
         authority = ControlPlaneAuthority()
         pair = authority.server([HOST], ["localhost"])
         (self.folder / "ca.crt").write_text(authority.certificate, encoding="utf-8")
@@ -145,10 +147,11 @@ class Clusters:
         for name in (SOURCE, TARGET):
             path = self._write(name, self._broker(name))
             self.tool("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", path)
-            self._run(name, self.command("kafka.Kafka", path, heap_mib=BROKER_HEAP_MIB))
+            self._run(name, self.command("kafka.Kafka", path, heap_mib=self.broker_heap_mib))
         for name in (SOURCE, TARGET):
             self.wait(name, partial(self.admin(name).list_topics, timeout=2))
-        self.start_worker()
+        if self.with_worker:
+            self.start_worker()
 
     def start_worker(self) -> None:
         """Start the worker, also after its end, and wait until it answers."""
@@ -220,14 +223,21 @@ class Clusters:
 
 
 @contextmanager
-def running(tools: Tools, worker_settings: Mapping[str, object] = MappingProxyType({})) -> Iterator[Clusters]:
+def running(
+    tools: Tools,
+    worker_settings: Mapping[str, object] = MappingProxyType({}),
+    *,
+    broker_heap_mib: int = BROKER_HEAP_MIB,
+    with_worker: bool = True,
+) -> Iterator[Clusters]:
     """The clusters and the worker, ready; stopped and removed at the end, whatever ends it."""
     with tempfile.TemporaryDirectory(prefix="rt-inventory-benchmark-") as name:
         state = SandboxState(Path(name) / "state")
         state.create()
         names = (SOURCE, TARGET, f"{SOURCE}.controller", f"{TARGET}.controller", WORKER)
         ports = dict(zip(names, free_ports(len(names)), strict=True))
-        clusters = Clusters(tools, Path(name), Processes(state), ports, worker_settings)
+        place = tools, Path(name), Processes(state), ports
+        clusters = Clusters(*place, worker_settings, broker_heap_mib, with_worker)
         try:
             clusters.start()
             yield clusters
