@@ -18,7 +18,7 @@ from components.kafka.users import KafkaUsers, KafkaUsersArgs, passwords
 from components.kubernetes_objects import KubernetesAccess, Namespaces, NamespacesArgs, guard_secrets
 from components.monitoring import watch
 from components.operator import install_operator
-from components.replication_flow import CopiedSecrets, CopiedSecretsArgs, flows, sources
+from components.replication_flow import CopiedSecrets, CopiedSecretsArgs, flows, shared_logins, sources
 from components.verification.verification import Verification, VerificationArgs
 from settings import NAMESPACE, SettingsError, Stack, beside, hints, kubernetes_clusters, parse
 
@@ -63,7 +63,8 @@ refuse_unsafe_changes(settings.mirrors, partial(active_sides, settings, access))
 namespaces = Namespaces("namespaces", NamespacesArgs(settings=settings))
 operator = install_operator(settings, after(namespaces))
 kafka = KafkaCluster("cluster", KafkaClusterArgs(settings=settings, context=context), after(namespaces, operator))
-users = KafkaUsers("users", KafkaUsersArgs(settings=settings), after(kafka))
+shared = shared_logins(settings, stack_references)
+users = KafkaUsers("users", KafkaUsersArgs(settings=settings, shared_logins=shared), after(kafka))
 topics = KafkaTopics("topics", KafkaTopicsArgs(settings=settings, topics=settings.topics), after(kafka))
 own = KafkaTopicsArgs(settings=settings, topics=internal_topics(settings))
 internal = KafkaTopics("internal-topics", own, after(kafka))

@@ -6,7 +6,7 @@ that exist.
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ def _part(values: pulumi.Output[Values], part: str) -> pulumi.Output[str]:
 def login(user: User, *, managed: bool) -> Login:
     """Return how a user logs in: on a managed cluster by the Secret that the operator writes under the user's name."""
     keys = ExistingSecret(name=user.name) if managed or user.secret is None else user.secret
-    return _login(user.authentication, user.login, keys)
+    return replace(_login(user.authentication, user.login, keys), password_generation=user.password_generation)
 
 
 def _login(authentication: AnyAuthentication, username: str, keys: ExistingSecret | None) -> Login:
@@ -210,4 +210,6 @@ def login_outputs(access: Login, *, application: bool) -> dict[str, Any]:
         private_key_key=access.private_key_key,
         application=application,
     )
+    if access.password_generation > 1:
+        outputs = outputs.model_copy(update={"password_generation": access.password_generation})
     return outputs.document()

@@ -65,7 +65,8 @@ def flows(
         else:
             source = known[mirror.name][str(mirror.source.user)]
         target = _own_endpoint(settings, mirror.target.user, kafka, users)
-        at_target = _own_endpoint(settings, mirror.clients.target, kafka, users) if mirror.clients else None
+        user = mirror.clients.user_of("target") if mirror.clients else None
+        at_target = _own_endpoint(settings, user, kafka, users) if user is not None else None
         clients = at_target if mirror.active == "target" else None
         if mirror.clients_user is not None and mirror.active == "source":
             clients = known[mirror.name][mirror.clients_user]
@@ -86,6 +87,15 @@ def flows(
             for back in backwards
         ]
     return found
+
+
+def shared_logins(settings: Stack, known: dict[str, dict[str, ClusterEndpoint]]) -> dict[str, ClusterEndpoint]:
+    """Return the source, by user, as the users that have one login on both sides log in there."""
+    return {
+        mirror.clients.login: known[mirror.name][mirror.clients.login]
+        for mirror in settings.mirrors
+        if mirror.clients is not None and mirror.clients.login is not None and mirror.name in known
+    }
 
 
 def _own_endpoint(settings: Stack, user: str, kafka: KafkaCluster, users: KafkaUsers) -> ClusterEndpoint:

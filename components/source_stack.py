@@ -73,6 +73,7 @@ def _deployed(
         password_key=access["key"],
         certificate_key=access["certificateKey"],
         private_key_key=access["privateKeyKey"],
+        password_generation=int(access.get("passwordGeneration") or 1),
     )
     trust, outside = cluster.get("caSecret"), "bootstrapServers"
     # Two clusters in one namespace need no way around. A stack that was up before has no address for the inside.

@@ -64,6 +64,7 @@ class LoginOutputs(Outputs):
     """How a user logs in, and the Secret that has its credentials; nothing secret is in it.
 
     `application` says whether applications log in as this user, and no mirror does. Older releases do not say it.
+    `password_generation` is that of a generated password, if it was rotated.
     """
 
     secret_name: str
@@ -73,6 +74,7 @@ class LoginOutputs(Outputs):
     certificate_key: str
     private_key_key: str
     application: bool | None = None
+    password_generation: int | None = None
 
 
 class MirrorIdentity(Outputs):

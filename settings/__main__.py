@@ -1,7 +1,8 @@
 """`python -m settings check FILE...`: validates stack files without Pulumi. Exit 0, or 2 with every problem.
 
 `python -m settings reference` writes docs/settings.md, which names every key and is made of the settings alone: types,
-defaults and bounds come from the models, the meaning of a key from its field's docstring.
+defaults and bounds come from the models, the meaning of a key from its field's docstring. `python -m settings timeouts`
+writes docs/client-timeouts.md.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from settings import hints, names
+from settings import client_timeouts, hints, names
 from settings.errors import NAMESPACE, SettingsError
 from settings.files import check, read_values, stack_name
 from settings.model import Model
@@ -195,11 +196,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     checking = commands.add_parser("check", help="validate stack files: exit 0, or 2 with every problem and its key")
     checking.add_argument("files", nargs="+", type=Path, metavar="FILE", help="Pulumi.<stack>.yaml")
-    writing = commands.add_parser("reference", help="write the reference of all keys")
-    writing.add_argument("--out", type=Path, default=REFERENCE, metavar="FILE", help="default: %(default)s")
+    pages = {"reference": (REFERENCE, reference), "timeouts": (client_timeouts.PATH, client_timeouts.text)}
+    for name, (path, _) in pages.items():
+        writing = commands.add_parser(name, help=f"write docs/{path.name}")
+        writing.add_argument("--out", type=Path, default=path, metavar="FILE", help="default: %(default)s")
     given = parser.parse_args(arguments)
-    if given.command == "reference":
-        given.out.write_text(reference(), encoding="utf-8")
+    if given.command in pages:
+        given.out.write_text(pages[given.command][1](), encoding="utf-8")
         sys.stdout.write(f"{given.out}: written\n")
         return 0
     return max([_check(path) for path in given.files])

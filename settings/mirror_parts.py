@@ -79,15 +79,23 @@ class Target(Model):
 class Clients(Model):
     """The users as whom applications log in: one of the source stack while that side is active, else one of this stack.
 
-    An external source has no user for applications: while it is active, they get nothing from here.
+    With `login` they have one name and one password on both sides, so that a switch changes the address and nothing of
+    the login. An external source has no user for applications: while it is active, they get nothing from here.
     """
 
+    login: Label | None = None
+    """User that both stacks declare with scram-sha-512; the source's password is set here too. In place of the others.
+    """
     source: Label | None = None
     """User of the source stack, for applications while the source is active. None with `external`."""
-    target: Label
-    """User of this stack, for applications while the target is active."""
+    target: Label | None = None
+    """User of this stack, for applications while the target is active. Must be given without `login`."""
     restart: bool = False
     """Whether a failover and a failback restart the workloads that read the Secret, and wait for their new pods."""
+
+    def user_of(self, side: str) -> str | None:
+        """Return the user of a side, `source` or `target`, as whom applications log in there."""
+        return self.login or (self.target if side == "target" else self.source)
 
 
 def clients_secret(mirror: str) -> str:

@@ -287,9 +287,7 @@ class Mirror(Model):
     @property
     def clients_user(self) -> str | None:
         """The user of the active side as whom applications log in; None if they get nothing from here."""
-        if self.clients is None:
-            return None
-        return self.clients.target if self.active == "target" else self.clients.source
+        return self.clients.user_of(self.active) if self.clients is not None else None
 
     @property
     def clients_secret(self) -> str | None:
@@ -299,7 +297,9 @@ class Mirror(Model):
     @property
     def source_users(self) -> dict[str, str]:
         """Users of the source stack that are needed, by the setting that names each."""
-        named = {"source.user": self.source.user, "clients.source": self.clients.source if self.clients else None}
+        named = {"source.user": self.source.user}
+        if self.clients is not None:
+            named["clients.login" if self.clients.login else "clients.source"] = self.clients.user_of("source")
         return {field: user for field, user in named.items() if user is not None}
 
     @property

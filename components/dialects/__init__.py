@@ -7,13 +7,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from components.dialects.cluster_spec import Manifest, Spec, topic, user
+from components.dialects.cluster_spec import Manifest, Spec, read_again, topic, user
 from components.dialects.mirror_spec import Login, MirrorClusterSpec
 from settings.cluster import Cluster
 from settings.mirrors import Mirror
 from settings.platform import ApiVersion, Platform
 
-__all__ = ["Dialect", "Login", "Manifest", "MirrorClusterSpec", "Spec", "dialect", "topic", "user"]
+__all__ = ["Dialect", "Login", "Manifest", "MirrorClusterSpec", "Spec", "dialect", "read_again", "topic", "user"]
 
 
 class Dialect(Protocol):

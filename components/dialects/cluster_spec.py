@@ -136,12 +136,18 @@ def user(settings: User, rules: Iterable[AclRule], platform: Platform) -> Spec:
         password = {"valueFrom": {"secretKeyRef": reference}}
         spec = {"authentication": {"type": settings.authentication, "password": password}}
         if settings.password_generation > 1:
-            # The user operator does not watch the Secret with the password. A change of the KafkaUser makes it read the
-            # Secret at once, and the KafkaUser is Ready in its new generation once the new password is in force.
-            annotations = {PASSWORD_GENERATION: str(settings.password_generation)}
-            spec["template"] = {"secret": {"metadata": {"annotations": annotations}}}
+            spec |= read_again(str(settings.password_generation))
     allowed_and_denied = fence.authorization(settings, rules, platform)
     return spec if allowed_and_denied is None else {**spec, "authorization": allowed_and_denied}
+
+
+def read_again(generation: str) -> Spec:
+    """Part of a KafkaUser that changes with a password.
+
+    The user operator does not watch the Secret with the password. A change of the KafkaUser makes it read the Secret at
+    once, and the KafkaUser is Ready in its new generation once the new password is in force.
+    """
+    return {"template": {"secret": {"metadata": {"annotations": {PASSWORD_GENERATION: generation}}}}}
 
 
 def topic(settings: Topic) -> Spec:

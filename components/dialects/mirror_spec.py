@@ -28,7 +28,10 @@ _SOURCE_LABEL_SINCE = 4  # major version of Kafka whose MirrorSourceConnector al
 
 @dataclass(frozen=True, kw_only=True)
 class Login:
-    """How a user logs in: what it is called, and the Secret and keys that hold its credentials; "" without a login."""
+    """How a user logs in: what it is called, and the Secret and keys that hold its credentials; "" without a login.
+
+    `password_generation` is higher if a generated password was rotated.
+    """
 
     authentication: AnyAuthentication
     username: str
@@ -36,6 +39,7 @@ class Login:
     password_key: str
     certificate_key: str
     private_key_key: str
+    password_generation: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ existed before.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
@@ -13,7 +13,7 @@ from pulumi_random import RandomPassword
 
 from components import endpoint
 from components.custom_resource import READY, CustomResource, Wait
-from components.dialects import Login, Manifest, Spec, dialect
+from components.dialects import Login, Manifest, Spec, dialect, read_again
 from components.dialects import user as user_spec
 from components.kubernetes_objects import OwnedSecret
 from settings import fence
@@ -24,9 +24,13 @@ from settings.users import PASSWORD_KEY, User
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaUsersArgs:
-    """The settings with the users and the cluster that they belong to."""
+    """The settings with the users and the cluster that they belong to.
+
+    `shared_logins` are the clusters of other stacks, by user, whose password for that user is set here too.
+    """
 
     settings: Stack
+    shared_logins: Mapping[str, endpoint.ClusterEndpoint] = field(default_factory=dict)
 
 
 class KafkaUsers(pulumi.ComponentResource):
@@ -43,6 +47,7 @@ class KafkaUsers(pulumi.ComponentResource):
         """Create each user and wait until the cluster knows it; look up what exists already."""
         super().__init__("rt-inventory:kafka:KafkaUsers", name, None, opts)
         managed = args.settings.cluster.external is None
+        self._shared = args.shared_logins
         self.logins = {user.name: endpoint.login(user, managed=managed) for user in args.settings.users}
         self.credentials = {user.name: self._credentials(name, args.settings, user) for user in args.settings.users}
         applications = {user.name for user in fence.application_users(args.settings)}
@@ -73,6 +78,8 @@ class KafkaUsers(pulumi.ComponentResource):
         return pulumi.Output.secret(known)
 
     def _password(self, name: str, settings: Stack, user: User) -> pulumi.Output[str]:
+        if user.name in self._shared:
+            return self._shared[user.name].credentials.apply(lambda found: found[PASSWORD])
         # Without keepers for the first generation, so that passwords made before rotation was known stay as they are.
         generation = user.password_generation
         password = RandomPassword(
@@ -92,7 +99,7 @@ class KafkaUsers(pulumi.ComponentResource):
             name=user.name,
             labels={dialect(platform).LABEL: cluster.name},
             annotations=user.annotations,
-            spec=spec_of(user, settings),
+            spec=spec_of(user, settings) | self._read_again(user),
         )
         return CustomResource(
             f"{name}-{user.name}",
@@ -102,6 +109,11 @@ class KafkaUsers(pulumi.ComponentResource):
             wait=Wait(for_=READY, words=f"KafkaUser {user.name}: Ready", seconds=user.ready_seconds),
             opts=pulumi.ResourceOptions(parent=self, depends_on=needs, protect=cluster.protect),
         )
+
+    def _read_again(self, user: User) -> Spec:
+        """What makes the operator read a password again that another stack has rotated, or that is shared from now."""
+        shared = self._shared.get(user.name)
+        return read_again(f"{shared.stack}-{shared.login.password_generation}") if shared is not None else {}
 
 
 def spec_of(user: User, settings: Stack) -> Spec:

@@ -59,7 +59,8 @@ class Users:
         if kind == SCRAM:
             self._credential(cluster, namespace, name, password)
             jaas = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{name}" '
-            values = {"password": password, "sasl.jaas.config": f'{jaas}password="{_quoted(password)}";'}
+            shown = password.replace("\N{REPLACEMENT CHARACTER}", "?")
+            values = {"password": shown, "sasl.jaas.config": f'{jaas}password="{_quoted(shown)}";'}
         elif kind == CERTIFICATE:
             values, settled = certificates.user_secret_values(self.lookup, resource, cluster.name)
         before = (resource.get("status") or {}).get("username")
@@ -158,7 +159,8 @@ class Users:
                 f"{subject} must name a key with a value (Secret {source['name']} has no {source['key']}). Add it.",
                 retry_s=2,
             )
-        return values[source["key"]]
+        # KafkaUserModel of Strimzi decodes it as US-ASCII: every other byte becomes U+FFFD, and its Secret has "?".
+        return values[source["key"]].encode(errors="surrogateescape").decode("ascii", errors="replace")
 
     def _credential(self, cluster: Cluster, namespace: str, name: str, password: str) -> None:
         digest = hashlib.sha256(self._salt + password.encode()).digest()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from settings.cluster import Cluster
 from settings.errors import Problem, Subject
 from settings.fence import Fence, coverage, has_rules
-from settings.mirror_parts import clients_secret
+from settings.mirror_parts import Clients, clients_secret
 from settings.mirrors import Mirror
 from settings.names import literal, may_overlap
 from settings.parsing import ParsedStack
@@ -45,19 +45,26 @@ def clients(
     wanted = mirror.clients
     if wanted is None:
         return
-    yield from _source(at, mirror)
-    if wanted.target not in users:
+    if wanted.login is not None:
+        yield from _one_login(at, mirror, cluster, users.get(wanted.login))
+    else:
+        yield from _source(at, mirror)
+    field, name = ("clients.login", wanted.login) if wanted.login else ("clients.target", wanted.target)
+    if name is None:
+        yield at.problem(field, "must be given without login", "nothing", "Name one of this stack's users.")
+        return
+    if name not in users:
         yield at.problem(
-            "clients.target",
+            field,
             "must be one of this stack's users",
-            f"{wanted.target}, allowed {format_names(users)}",
-            f"{did_you_mean(wanted.target, users)} Declare it under users.",
+            f"{name}, allowed {format_names(users)}",
+            f"{did_you_mean(name, users)} Declare it under users.",
         )
-    user = users.get(wanted.target)
+    user = users.get(name)
     listener = refusing_listener(cluster, user)
     if user is not None and cluster is not None and listener is not None:
         yield at.problem(
-            "clients.target",
+            field,
             f"must log in as listener {listener.name} of {cluster.name} demands",
             f"{user.name} with {user.authentication}, allowed {listener.authentication}",
             "Change the user, or cluster.listener.",
@@ -71,6 +78,88 @@ def clients(
             "a user whose Secret has that name",
             "Rename the user, or the mirror.",
         )
+
+
+def _one_login(at: Subject, mirror: Mirror, cluster: Cluster | None, user: User | None) -> Iterator[Problem]:
+    """A login that both sides have gets its password from the source's stack, which must be there, and nowhere else."""
+    wanted, source = mirror.clients or Clients(), mirror.source
+    login = str(wanted.login)
+    others = [side for side in ("source", "target") if getattr(wanted, side) is not None]
+    if others:
+        got = " and ".join(others)
+        yield at.problem("clients.login", f"must not be given with {got}", login, f"Remove {got}: it is both.")
+    if source.stack is None or not source.required:
+        got, fix = "required: false", "Name two users in clients.source and clients.target."
+        if source.stack is None:
+            got, fix = "no source stack", "Name one of this stack's users in clients.target."
+        yield at.problem(
+            "clients.login", "must have a source stack that is up first", got, fix, why="the password is that stack's"
+        )
+    if not source.copy_secrets:
+        yield at.problem(
+            "clients.login",
+            "must not be given with copySecrets false",
+            login,
+            "Name two users in clients.source and clients.target.",
+            why="in one namespace a KafkaUser has its name once",
+        )
+    if login in (source.user, mirror.target.user):
+        yield at.problem(
+            "clients.login", "must not be a user of the mirror", login, "Give applications a user of their own."
+        )
+    if cluster is not None and cluster.external is not None:
+        yield at.problem(
+            "clients.login",
+            "must not be given on an external cluster",
+            login,
+            "Name two users in clients.source and clients.target.",
+            why="nobody can set a password there",
+        )
+    elif user is not None:
+        yield from _shared_user(Subject(f"{at.key}.clients.login", f"user {user.name}"), user)
+
+
+def _shared_user(at: Subject, user: User) -> Iterator[Problem]:
+    """A user of this stack whose password is another stack's has none of its own."""
+    if user.authentication != "scram-sha-512":
+        yield at.problem(
+            "authentication",
+            "must be scram-sha-512 as clients.login",
+            user.authentication,
+            "Change it, or name two users in clients.source and clients.target.",
+            why="a password is what both sides can have",
+            key="",
+        )
+    own = {
+        "secret": user.secret is not None,
+        "generatedBy": user.generated_by == "operator",
+        "passwordGeneration": user.password_generation > 1,
+    }
+    for field, given in own.items():
+        if given:
+            yield at.problem(
+                field,
+                "must not be given as clients.login",
+                fix="Give it to the user in the source's stack.",
+                why="the password is the source stack's",
+                key="",
+            )
+
+
+def logins(found: Mapping[int, Mirror]) -> Iterator[Problem]:
+    """A login that several mirrors give to applications has the password of one source stack."""
+    first: dict[str, Mirror] = {}
+    for index, mirror in found.items():
+        login = mirror.clients.login if mirror.clients else None
+        other = first.setdefault(login, mirror) if login else mirror
+        if other.source.stack != mirror.source.stack:
+            yield Subject(f"mirrors[{index}]", f"mirror {mirror.name}").problem(
+                "clients.login",
+                "must be one of mirrors from one source stack",
+                f"{login}, as mirror {other.name} of stack {other.source.stack}",
+                "Declare a user of another name for one of them.",
+                why="it can have one password only",
+            )
 
 
 def _source(at: Subject, mirror: Mirror) -> Iterator[Problem]:
@@ -217,8 +306,8 @@ def fence_hints(flow: TopicFlow, found: ParsedStack) -> Iterator[Problem]:
     at = Subject(flow.where, f"mirror {mirror.name}")
     if mirror.clients is not None:
         users = {
-            "source": (mirror.clients.source, mirror.source.user),
-            "target": (mirror.clients.target, mirror.target.user),
+            "source": (mirror.clients.user_of("source"), mirror.source.user),
+            "target": (mirror.clients.user_of("target"), mirror.target.user),
         }
         for side, (of_clients, of_mirror) in users.items():
             if of_clients is not None and of_clients == of_mirror:

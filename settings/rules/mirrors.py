@@ -48,6 +48,7 @@ def mirrors(found: Mapping[int, Mirror], context: RuleContext) -> Iterator[Probl
         if context.platform is not None:
             yield from mirror_resources.platform_support(at, mirror, context.platform)
         yield from _internal_topics(at, mirror, context)
+    yield from active.logins(found)
     yield from _names(found)
     yield from _shared(found)
     yield from _aliases(found)

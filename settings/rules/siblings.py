@@ -15,6 +15,7 @@ from settings.rules.common import refusing_listener
 from settings.text import did_you_mean, format_names
 
 _NO_AUTHENTICATION = "none"
+SHARED = "scram-sha-512"  # the authentication of one login for both sides
 
 
 def siblings(
@@ -73,6 +74,13 @@ def _user(at: Subject, flow: TopicFlow, there: ParsedStack, field: str, wanted: 
         )
         return
     user = known[wanted]
+    if user is not None and field == "clients.login" and (user.authentication, user.login) != (SHARED, wanted):
+        yield Problem(
+            f"{flow.where}.{field}",
+            f"{at.name}: {field} must log in with {SHARED} under its own name at stack {source} (got {user.login} with "
+            f"{user.authentication}). Change the user there, or name two users in clients.source and clients.target.",
+        )
+        return
     listener = refusing_listener(there.reference_cluster, user)
     if user is None or listener is None:
         return

@@ -76,3 +76,13 @@ def test_a_user_that_changes_gets_the_password_of_now_and_its_secret_the_annotat
     written = kubernetes.secrets["app"]
     assert (written.values["password"], written.annotations) == ("new", {"generation": "2"})
     assert outcome.again_s == RESYNC_S == 120
+
+
+def test_a_password_is_read_as_ascii_as_strimzi_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    kubernetes = MemoryKubernetes(app_credentials={"password": "pass~wörd"})
+    lookup: Any = SimpleNamespace(of=lambda _: SimpleNamespace(name="small", client=None, authorizes=False))
+    set_: list[str] = []
+    monkeypatch.setattr(Users, "_credential", lambda *arguments: set_.append(arguments[-1]))
+    Users(cast(Any, kubernetes), lookup).reconcile(user())
+    assert set_ == ["pass~w\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}rd"]
+    assert kubernetes.secrets["app"].values["password"] == "pass~w??rd"
