@@ -1,9 +1,10 @@
-"""Who may write topics of a cluster, by its access rules and its brokers' configuration.
+"""Who may write topics of a cluster, by its access rules.
 
-Owns asking for both, and the judgement by the rules of Kafka's StandardAuthorizer: a super user may do everything, deny
-comes before allow, and without any rule for a resource `allow.everyone.if.no.acl.found` decides. Rules for single hosts
-count as if they were for all of them where they allow, and not at all where they deny. Also denies principals to write,
-and takes such rules away again. Does not own who should be able to write.
+Owns asking for them, and the judgement by the rules of Kafka's StandardAuthorizer: deny comes before allow. Brokers
+show nobody their `super.users`, who may do everything, nor `allow.everyone.if.no.acl.found`, which decides where no
+rule names a topic: DescribeConfigs hides the values of settings that Kafka's own definition lacks. Rules for single
+hosts count as if they were for all of them where they allow, and not at all where they deny. Also denies principals to
+write, and takes such rules away again. Does not own who should be able to write.
 """
 
 import re
@@ -17,7 +18,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    ConfigResource,
     ResourcePatternType,
     ResourceType,
 )
@@ -28,7 +28,6 @@ from kafka.errors import DENIED, code_of, text_of
 EVERYBODY = "User:*"
 DENIED_OPERATIONS = (AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER)
 _WRITES = (AclOperation.WRITE, AclOperation.ALL)
-_SUPER_USERS, _ALLOW_EVERYONE = "super.users", "allow.everyone.if.no.acl.found"
 _OPERATORS = re.compile(
     r"User:CN=[^,]+-(kafka|cluster-operator|entity-(topic|user)-operator|cruise-control|kafka-exporter),.*O=io\.strimzi"
 )
@@ -37,14 +36,14 @@ _REFUSED = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, *DENIED)
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerRights:
-    """What a cluster's brokers say of rights. `rules` are those for topics, None if they are not known.
+    """What a cluster's brokers say of rights.
 
-    `super_users` and `allow_everyone` are None if the brokers' configuration is not known. `unknown` has the reasons.
+    `rules` are those for topics, None if they are not known; `unknown` has the reason. `everybody`: there is no
+    authorizer, so nobody is refused anything.
     """
 
     rules: tuple[AclBinding, ...] | None = ()
-    super_users: tuple[str, ...] | None = ()
-    allow_everyone: bool | None = False
+    everybody: bool = False
     unknown: tuple[str, ...] = ()
 
 
@@ -62,32 +61,25 @@ class TopicWriters:
 
 
 def ask(cluster: Cluster) -> BrokerRights:
-    """Return the rules for topics and what the brokers' configuration says of rights; what is refused is unknown.
+    """Return the rules for topics; what is refused is unknown.
 
-    The user needs Describe on the cluster for the rules, and DescribeConfigs for the configuration. Raises ClusterError
-    if the cluster does not answer.
+    The user needs Describe on the cluster. Raises ClusterError if the cluster does not answer.
     """
     unknown: list[str] = []
     rules = _rules(cluster, unknown)
-    if rules is None and not unknown:  # no authorizer: nobody is refused anything
-        return BrokerRights(rules=(), allow_everyone=True)
-    config = _broker_config(cluster, unknown)
-    listed = None if config is None else (config.get(_SUPER_USERS) or "")
-    return BrokerRights(
-        rules=rules,
-        super_users=None if listed is None else tuple(one for one in listed.split(";") if one),
-        allow_everyone=None if config is None else config.get(_ALLOW_EVERYONE) == "true",
-        unknown=tuple(unknown),
-    )
+    if rules is None and not unknown:
+        return BrokerRights(everybody=True)
+    return BrokerRights(rules=rules, unknown=tuple(unknown))
 
 
 def writers(rights: BrokerRights, topics: Iterable[str]) -> TopicWriters:
-    """Return who may write at least one of the topics."""
-    found = dict.fromkeys(rights.super_users or (), "super user")
-    for topic in topics if rights.rules is not None else ():
+    """Return who may write at least one of the topics. Super users are not among them: nobody is shown who they are."""
+    found: dict[str, str] = {EVERYBODY: "the cluster has no authorizer"} if rights.everybody else {}
+    unnamed: list[str] = []
+    for topic in topics if rights.rules is not None and not rights.everybody else ():
         rules = [rule for rule in rights.rules or () if _is_for(rule, topic)]
-        if not rules and rights.allow_everyone:
-            found.setdefault(EVERYBODY, f"topic {topic} has no rule, and {_ALLOW_EVERYONE} is true")
+        if not rules:
+            unnamed.append(topic)
         denied = {rule.principal for rule in rules if _denies(rule)}
         if EVERYBODY in denied:
             continue
@@ -95,7 +87,8 @@ def writers(rights: BrokerRights, topics: Iterable[str]) -> TopicWriters:
             allows = rule.permission_type == AclPermissionType.ALLOW and rule.operation in _WRITES
             if allows and rule.principal not in denied:
                 found.setdefault(rule.principal, f"a rule for topic {rule.name}")
-    return TopicWriters(principals=found, unknown=rights.unknown)
+    open_ = f"no rule names {', '.join(unnamed)}: whether everybody may write then is shown by no broker"
+    return TopicWriters(principals=found, unknown=(*rights.unknown, *([open_] if unnamed else [])))
 
 
 def deny(cluster: Cluster, principals: Iterable[str], topics: Iterable[str]) -> str | None:
@@ -165,21 +158,6 @@ def _rules(cluster: Cluster, unknown: list[str]) -> tuple[AclBinding, ...] | Non
         unknown.append(cluster.refusals.denial([("Describe", "cluster")]))
         return None
     return tuple(found)
-
-
-def _broker_config(cluster: Cluster, unknown: list[str]) -> dict[str, str] | None:
-    try:
-        broker = next(iter(cluster.admin.list_topics(timeout=CALL_DEADLINE_S).brokers))
-        asked = ConfigResource(ConfigResource.Type.BROKER, str(broker))
-        (future,) = cluster.admin.describe_configs([asked], request_timeout=CALL_DEADLINE_S).values()
-        return {name: entry.value for name, entry in future.result().items()}
-    except StopIteration:
-        unknown.append("no broker is known")
-    except KafkaException as error:
-        if code_of(error) not in _REFUSED:
-            cluster.refusals.call("describe a broker's configuration", error, None)
-        unknown.append(cluster.refusals.denial([("DescribeConfigs", "cluster")]))
-    return None
 
 
 def _is_for(rule: AclBinding, topic: str) -> bool:

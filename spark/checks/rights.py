@@ -42,7 +42,9 @@ def _acls_synced(context: RunContext) -> Check:
 
 
 def standby_read_only(side: ClusterConfig, rights: BrokerRights | None, topics: Iterable[str]) -> Check:
-    """No principal may write, as the cluster answers; brokers, the operator and the mirror's own user are left out.
+    """No access rule lets a principal write; brokers, the operator and the mirror's own user are left out.
+
+    Super users need no rule, and no broker shows who they are: the check does not judge them, and says so.
 
     Args:
         side: The side that is not active, as the mirror's user reaches it.
@@ -50,21 +52,20 @@ def standby_read_only(side: ClusterConfig, rights: BrokerRights | None, topics: 
         topics: The mirrored topics by their names there.
     """
     names = sorted(topics)
-    known = rights or BrokerRights(rules=None, unknown=("it was not asked",))
     own = principal(side)
-    found = writers(known, names).without(lambda each: each == own or is_operators(each))
+    seen = writers(rights or BrokerRights(rules=None, unknown=("it was not asked",)), names)
+    found = seen.without(lambda each: each == own or is_operators(each))
     may_write = [f"{each} ({why})" for each, why in sorted(found.principals.items())]
-    judged = known.rules is not None and bool(names)
     if may_write:
         observed = f"on {side.role} {side.alias} may write: {named(may_write)}"
-    elif judged:
-        observed = "; ".join([f"nobody may write {len(names)} topics of {side.role} {side.alias}", *known.unknown])
+    elif found.unknown or not names:
+        observed = "; ".join(found.unknown) or NOTHING
     else:
-        observed = "; ".join(known.unknown if known.rules is None else (NOTHING,))
+        observed = f"no rule lets anybody write {len(names)} topics of {side.role} {side.alias} (super users need none)"
     return Check(
         name="standby_read_only",
-        ok=False if may_write else True if judged else None,
-        expected="nobody but the mirror may write the mirrored topics on the side that is not active",
+        ok=False if may_write else True if names and not found.unknown else None,
+        expected="no rule lets anybody but the mirror write the mirrored topics on the side that is not active",
         observed=observed,
         evidence=[{"principal": each, "by": why} for each, why in sorted(found.principals.items())],
     )
@@ -87,8 +88,7 @@ def _left_out(mirror: Mirror) -> str | None:
     left_out=_left_out,
     remedy=Remedy(
         text="Take the right to write from whom it names: a user of the stack gets it back with `ops failover`, a rule "
-        "made by hand is removed, a super user is taken from superUsers. If it is unknown, grant the mirror's user "
-        "Describe on the cluster.",
+        "made by hand is removed. If it is unknown, grant the mirror's user Describe on the cluster.",
         commands=(DOCTOR,),
         page="docs/mirrors.md#the-fence",
     ),

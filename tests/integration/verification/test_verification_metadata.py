@@ -260,7 +260,7 @@ def test_whoever_may_write_on_the_standby_is_named_until_it_may_not(bench: Bench
     asked = {"active": "source"}
     found = judged(own, "standby_read_only", ["items", "items.inventory"], asked)
     assert found["ok"] is True, found
-    assert found["observed"].startswith("nobody may write 2 topics of target es-tgt")
+    assert found["observed"].startswith("no rule lets anybody write 2 topics of target es-tgt")
 
     stray = acl("items.", AclOperation.WRITE, "User:by-hand", ResourcePatternType.PREFIXED)
     grant(bench, "target", stray)

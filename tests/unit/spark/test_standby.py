@@ -33,8 +33,9 @@ def judged(*rules: Any, **known: Any) -> Any:
 
 
 def test_a_standby_that_only_the_mirror_may_write_holds() -> None:
-    check = judged(rule(OWN), rule(APP, operation="READ"), rule(APP, "audit"))
-    assert (check.ok, check.observed) == (True, "nobody may write 2 topics of target es-tgt")
+    check = judged(rule(OWN, "*"), rule(APP, operation="READ"), rule(APP, "audit"))
+    observed = "no rule lets anybody write 2 topics of target es-tgt (super users need none)"
+    assert (check.ok, check.observed) == (True, observed)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_a_standby_that_only_the_mirror_may_write_holds() -> None:
     ],
 )
 def test_whoever_may_write_is_named_with_what_lets_it(granted: Any, who: str) -> None:
-    check = judged(rule(OWN), granted)
+    check = judged(rule(OWN, "*"), granted)
     assert check.ok is False
     assert f"on target es-tgt may write: {who} (" in check.observed
     assert [row["principal"] for row in check.evidence] == [who]
@@ -60,32 +61,33 @@ def test_what_the_fence_denies_holds_against_every_right() -> None:
     assert judged(rule(APP, "*"), denials[0]).ok is False, "the other topic is open"
 
 
-def test_a_super_user_is_named_and_the_operators_own_are_not() -> None:
+def test_brokers_and_the_operator_are_not_named() -> None:
     operators = "User:CN=rt-kafka,O=io.strimzi"
-    check = judged(super_users=(operators, "User:CN=rt-entity-topic-operator,O=io.strimzi", "User:admin"))
-    assert check.ok is False
-    assert [row["principal"] for row in check.evidence] == ["User:admin"]
+    check = judged(*(rule(who, "*") for who in (OWN, operators, "User:CN=rt-entity-topic-operator,O=io.strimzi")))
+    assert check.ok is True
     assert is_operators(operators)
     assert not is_operators("User:CN=app-kafka,O=example")
 
 
-def test_a_topic_without_any_rule_is_open_where_the_brokers_say_so() -> None:
-    check = judged(rule(OWN, "*"), allow_everyone=True)
+def test_a_topic_without_any_rule_is_unknown_for_brokers_do_not_show_what_holds_then() -> None:
+    check = judged(rule(OWN, "*"))
     assert check.ok is True, "a rule for every topic is a rule"
-    assert judged(allow_everyone=True).ok is False
+    check = judged(rule(OWN))
+    unknown = "no rule names store.inventory: whether everybody may write then is shown by no broker"
+    assert (check.ok, check.observed) == (None, unknown)
+    assert judged(rule(APP)).ok is False, "who may write one of them is named"
+
+
+def test_a_cluster_without_an_authorizer_is_open() -> None:
+    check = judged(everybody=True)
+    assert (check.ok, check.evidence) == (False, [{"principal": "User:*", "by": "the cluster has no authorizer"}])
 
 
 def test_what_may_not_be_seen_is_unknown_and_says_what_to_grant() -> None:
     refused = "user mirror may not Describe cluster. Grant Describe on cluster."
-    check = standby_read_only(SIDE, BrokerRights(rules=None, super_users=None, unknown=(refused,)), ["items"])
+    check = standby_read_only(SIDE, BrokerRights(rules=None, unknown=(refused,)), ["items"])
     assert (check.ok, check.observed) == (None, refused)
     assert standby_read_only(SIDE, None, ["items"]).ok is None
-
-
-def test_super_users_that_are_not_shown_are_said_to_be_unknown() -> None:
-    refused = "user mirror may not DescribeConfigs cluster."
-    check = judged(rule(OWN), super_users=None, allow_everyone=None, unknown=(refused,))
-    assert (check.ok, check.observed) == (True, f"nobody may write 2 topics of target es-tgt; {refused}")
 
 
 def test_without_a_topic_there_is_nothing_to_judge() -> None:

@@ -7,6 +7,13 @@ from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from kafka import topic_writers
 from kafka.topic_writers import BrokerRights
@@ -177,8 +184,13 @@ def test_who_may_write_all_the_same_is_named_without_the_mirror_and_the_operator
     document["config"]["rt-inventory:cluster"]["superUsers"] = ["boss", "User:admin"]
     source.file.write_text(yaml.safe_dump(document), "utf-8")
     operators = "User:CN=rt-inventory-dev-kafka,O=io.strimzi"
-    rights = BrokerRights(rules=None, super_users=(operators, f"User:{MIRROR}", "User:root"), unknown=("no right",))
-    monkeypatch.setattr(topic_writers, "ask", lambda _: rights)
+    of = ResourceType.TOPIC, "items", ResourcePatternType.LITERAL
+    rules = [
+        AclBinding(*of, who, "*", AclOperation.WRITE, AclPermissionType.ALLOW)
+        for who in (operators, f"User:{MIRROR}", "User:root")
+    ]
+    monkeypatch.setattr(topic_writers, "ask", lambda _: BrokerRights(rules=tuple(rules), unknown=("no right",)))
     found = source.fence().writers(SimpleNamespace(refusals=SimpleNamespace(user=MIRROR)), FENCE)  # type: ignore[arg-type]  # asked for its user only
     assert set(found.principals) == {"User:boss", "User:admin", "User:root"}
-    assert fence.may_write(found).endswith("(super user); others are unknown: no right")
+    assert "User:boss (super user)" in fence.may_write(found)
+    assert fence.may_write(found).endswith("; others are unknown: no right")
