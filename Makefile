@@ -7,8 +7,10 @@ PY := $(shell for python in python3 python3.14 python3.13 python3.12 python3.11;
 endif
 VENV := venv/bin
 PACKAGES := $(wildcard contract kafka settings monitoring components spark ops sandbox examples benchmarks)
-# One worker more than cores: they wait for a third of their time.
-UNIT_TESTS = --ignore tests/integration -n "$$(($$(nproc) + 1))"
+# Two workers more than cores: they wait for a third of their time, and each has a share of the files (tests/shares.py).
+UNIT_TESTS = --ignore tests/integration -n "$$(($$(nproc) + 2))"
+LINT = $(VENV)/ruff format --check --quiet . && $(VENV)/ruff check --quiet . && $(VENV)/mypy $(PACKAGES) __main__.py && \
+	cd policies && ../$(VENV)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache .
 STACK_GIVEN = test -n "$(STACK)" || { echo "$@: STACK must be given: make $@ STACK=stg" >&2; exit 2; }
 # The site that a failover drill would make active, and where the steps of a pipeline leave what they found.
 TO ?= stg
@@ -114,9 +116,12 @@ test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 	$(RUN) -m pytest -q -m "not sandbox" $(UNIT_TESTS)
 	$(RUN) -m tests.integration --timings reports/timings
 
-# Without a JAVA_HOME that exists: a test that starts a JVM and is not marked so fails here.
-test-fast: setup-fast lint ## what needs no tools and no JVM: format, lint, types, fast tests
-	JAVA_HOME=/nowhere $(VENV)/python -m pytest -q -m "not sandbox and not jvm" $(UNIT_TESTS)
+# Without a JAVA_HOME that exists: a test that starts a JVM and is not marked so fails here. The tests leave a core to lint
+# whenever they wait; what it finds is shown after them.
+test-fast: setup-fast ## what needs no tools and no JVM: format, lint, types, fast tests
+	found="$$(mktemp)"; trap 'kill $$linting 2> /dev/null; rm -f "$$found"' EXIT; ( $(LINT) ) > "$$found" 2>&1 & linting=$$!; \
+		JAVA_HOME=/nowhere $(VENV)/python -m pytest -q -m "not sandbox and not jvm" $(UNIT_TESTS); tests=$$?; \
+		wait $$linting; lint=$$? linting=; cat "$$found"; test $$tests -eq 0 -a $$lint -eq 0
 	echo "Without the tests that start a JVM (Spark's session, Java's own classes). They are: make test-jvm"
 
 test-jvm: setup-fast ## the fast tests that start a JVM: Spark's session, Java's own classes
@@ -131,10 +136,7 @@ soak: setup ## ten minutes of traffic, two restarts of the mirror, and every ver
 	$(RUN) -m benchmarks.soak
 
 lint: setup-fast ## formatting, lint and types, nothing changed
-	$(VENV)/ruff format --check --quiet .
-	$(VENV)/ruff check --quiet .
-	$(VENV)/mypy $(PACKAGES) __main__.py
-	cd policies && ../$(VENV)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache .
+	$(LINT)
 
 format: setup-fast ## format and fix what can be fixed
 	$(VENV)/ruff format .

@@ -11,7 +11,7 @@ from tests.integration import timings
 from tests.integration.timings import Sampler, main, moment_of, table
 from tests.support.waiting import wait_until
 
-BUSY = "import time\nend = time.process_time() + 1.5\nwhile time.process_time() < end: pass"
+BUSY = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
 
 
 def test_the_cpu_time_of_a_process_below_this_one_belongs_to_the_test() -> None:
@@ -24,7 +24,7 @@ def test_the_cpu_time_of_a_process_below_this_one_belongs_to_the_test() -> None:
     sampler.stop()
     busy, waits = sampler.tests["busy"], sampler.tests["waits"]
     # A sample that began with the process may end after it.
-    assert 1.2 < sum(busy.cpu_s.values()) + sum(waits.cpu_s.values()) < 8
+    assert 0.4 < sum(busy.cpu_s.values()) + sum(waits.cpu_s.values()) < 8
     assert busy.wall_s == pytest.approx(busy.working_s + busy.waiting_s + busy.jvm_start_s)
 
 

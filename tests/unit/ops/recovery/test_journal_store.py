@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ops.errors import OpsError
-from ops.recovery import kubernetes_access
+from ops.recovery import journal_store, kubernetes_access
 from ops.recovery.journal_store import (
     BYTES_PER_POSITION,
     CHUNK_BYTES,
@@ -172,8 +172,10 @@ def test_a_writer_that_is_killed_leaves_the_former_journal_or_the_new_one(
     killed_at: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    former, new = journal(offsets=offsets(300, 1000)), journal(offsets=offsets(300, 1000, seed=1))
+    monkeypatch.setattr(journal_store, "CHUNK_BYTES", CHUNK_BYTES // 10)
+    former, new = journal(offsets=offsets(30, 1000)), journal(offsets=offsets(30, 1000, seed=1))
     version = store.write(former, begun(store))
+    assert len(server.names()) == 1 + 2
     answer, calls = server.answer, count()
 
     def until_killed(method: str, path: str, body: Any) -> tuple[int, Any]:
