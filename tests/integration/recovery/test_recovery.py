@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from ops.recovery.journal import HARMLESS
 from sandbox.state import PROJECT
 from tests.support.waiting import wait_until
 
@@ -72,9 +73,11 @@ class Site:
     def run_interrupted(self, *arguments: str) -> tuple[dict[str, Any], list[str]]:
         """Run a command again and again, ended each time after one more step; return its result and the steps.
 
+        Of steps that change nothing it is ended after the first: whoever goes on after the next one finds the same.
         The fence of a failover that ends before its switch is taken down, so that it is put up again each time.
         """
         steps: list[str] = []
+        harmless = HARMLESS[arguments[0]]
         while True:
             child = self.start(*arguments)
             ended = False
@@ -85,7 +88,8 @@ class Site:
                 elif found:
                     assert found[3] not in steps, f"{found[3]} was done twice"
                     steps.append(found[3])  # a short step may be done before the signal is there
-                    if found[1] != found[2] and not ended:
+                    seen_before = found[3] in harmless and not {*harmless}.isdisjoint(steps[:-1])
+                    if found[1] != found[2] and not ended and not seen_before:
                         child.send_signal(signal.SIGTERM)
                         ended = True
             stdout = (child.stdout.read() if child.stdout else "") or ""
@@ -165,7 +169,7 @@ def test_a_planned_failover_loses_and_repeats_nothing_however_often_it_is_interr
     site.work()
     assert site.application.lost == set()
     assert site.application.repeated == 0
-    assert ops(site.sandbox, "status", "--stack", "stg")["active"] == "target"
+    assert active(site) == "target"
     series = {
         (
             one["name"].removeprefix("rt_inventory_"),
@@ -183,13 +187,13 @@ def test_an_up_from_an_old_checkout_does_not_switch_back(site: Site) -> None:
     result = site.sandbox.pulumi.run("stg", "up", "--yes", "--skip-preview", check=False, timeout_s=120)
     assert result.returncode != 0
     assert "active" in result.stdout + result.stderr
-    assert ops(site.sandbox, "status", "--stack", "stg")["active"] == "target"
+    assert active(site) == "target"
 
 
 def test_a_failback_brings_what_was_written_on_the_target(site: Site) -> None:
     planned = ops(site.sandbox, "failback", "--to", "dev", "--dry-run", "-C", str(site.folder))
     assert (planned["resumes"], [step["name"] for step in planned["steps"][:2]]) == (False, ["fence", "survey"])
-    assert ops(site.sandbox, "status", "--stack", "stg")["active"] == "target"
+    assert active(site) == "target"
 
     done = site.run("failback", "--to", "dev", at={"drain": site.rest})
 
@@ -267,6 +271,12 @@ def _lines(child: "subprocess.Popen[str]") -> Iterator[str]:
         yield from child.stderr or ()
     finally:
         watchdog.cancel()
+
+
+def active(site: Site) -> str:
+    """The side that the stack's last update made active."""
+    found: str = site.sandbox.pulumi.outputs("stg")["mirrors"]["mm2"]["active"]
+    return found
 
 
 def _held(site: Site, stack: str) -> set[str]:
