@@ -175,19 +175,16 @@ class Failback:
             self.pair.stack, self.pair.mirror, self.pulumi.environment, self.pair.project
         )  # no canary
         proof = translation.Prover(settling, folder, self.pulumi.environment, self.say).prove_records()
-        if doubts := proof.not_held(stranded):
-            named = ", ".join(f"{draining.format_place(tp)}: {why}" for tp, why in sorted(doubts.items())[:5])
-            raise OpsError(
-                f"mirror {self.pair.mirror}: the target must hold every record of partitions that are emptied at the "
-                f"source (got {named}). See {proof.report}; nothing was deleted. Where its retention was shorter, "
-                "raise it, or keep these records elsewhere and delete them at the source."
-            )
+        emptied = self.journal.steps.get(stranded_records.EMPTYING, {}).get("ends", {})
+        unproven = stranded_records.without_emptied(source, stranded, emptied)
+        stranded_records.require_proven(proof, unproven, self.pair.mirror)
         self.pulumi.set_mirror(self.pair.mirror, {"state": "stopped"})
         self.pulumi.up(None, self.say)
         ends = draining.read_places(drained["ends"])
         stranded_records.require_replicated(target, stranded, self.pair.name_of("target"))
-        self.journal.require_held()
-        stranded_records.delete_records(source, {tp: ends[tp] for tp in stranded})
+        proven = {tp: ends[tp] for tp in stranded}
+        self.journal.done(stranded_records.EMPTYING, {"ends": draining.format_places(proven)})
+        stranded_records.delete_records(source, proven)
         return {"records": sum(stranded.values()), "report": proof.report}
 
     def prepare(self) -> Facts:

@@ -18,12 +18,15 @@ from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import draining, last_copied
 from ops.recovery.operation import Facts
+from ops.recovery.translation import Proof
 from settings.text import format_count
 
 ANSWERS_WITHIN_S = 3.0
 COMPARED_MAX = 2_000_000
 Offsets = Mapping[TopicPartition, int]
 _NAMED_MAX = 5
+EMPTYING = "emptying"
+"""Noted before records are deleted: where these partitions ended when the target was proven to hold all of them."""
 
 
 def found_or_unknown(side: Cluster, count: Callable[[], Offsets]) -> Facts:
@@ -137,6 +140,29 @@ def require_replicated(target: Cluster, topic_partitions: Iterable[TopicPartitio
             f"target {name}: partitions that are emptied at the source must have all of their replicas in sync (got "
             f"{named}): until they return the target has their only copy. Wait until its brokers run and have caught "
             "up, then run the command again; nothing was deleted."
+        )
+
+
+def without_emptied(
+    source: Cluster, topic_partitions: Iterable[TopicPartition], emptied: Mapping[str, int]
+) -> list[TopicPartition]:
+    """Return the partitions without those that were emptied before an interruption, up to these ends, and are so now.
+
+    Nothing of such a partition can be compared again.
+    """
+    wanted, proven = [*topic_partitions], draining.read_places(emptied)
+    starts, ends = source.starts(wanted), source.ends(wanted, "read_uncommitted")
+    return [tp for tp in wanted if not starts[tp] == ends[tp] == proven.get(tp)]
+
+
+def require_proven(proof: Proof, topic_partitions: Iterable[TopicPartition], mirror: str) -> None:
+    """Raise OpsError unless the target was found to hold every record of these partitions."""
+    if doubts := proof.not_held(topic_partitions):
+        named = ", ".join(f"{tp}: {why}" for tp, why in [*sorted(doubts.items())][:_NAMED_MAX])
+        raise OpsError(
+            f"mirror {mirror}: the target must hold every record of partitions that are emptied at the source (got "
+            f"{named}). See {proof.report}; nothing was deleted. Where its retention was shorter, raise it, or keep "
+            "these records elsewhere and delete them at the source."
         )
 
 

@@ -9,7 +9,8 @@ from confluent_kafka import KafkaError
 from kafka.errors import Answers
 from kafka.topic_metadata import PartitionState, TopicState
 from ops.errors import OpsError
-from ops.recovery import mirror_context
+from ops.recovery import mirror_context, stranded_records
+from ops.recovery.stranded_records import EMPTYING
 from tests.support.failback_sides import FOUND, ITEMS, NONE, PROOF, STORE, STRANDED, Sides, work
 from tests.support.recovery_pair import entry, known
 
@@ -77,6 +78,42 @@ def test_records_that_the_target_does_not_surely_hold_are_not_deleted(
         f"{expected}). See report.html; nothing was deleted. Where its retention was shorter, raise it, or keep these "
         "records elsewhere and delete them at the source."
     )
+    assert sides.source.admin.changes == []
+
+
+def emptied(ends: dict[str, int]) -> dict[str, Any]:
+    return {**STRANDED, EMPTYING: {"ends": ends}}
+
+
+def test_what_is_emptied_is_noted_before_the_first_record_is_deleted(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = work(**STRANDED)
+    monkeypatch.setattr(stranded_records, "delete_records", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        done.settle()
+    assert done.journal.steps[EMPTYING]["ends"] == {"items-0": 13}
+
+
+def test_a_failback_that_was_killed_behind_the_deletion_goes_on(sides: Sides) -> None:
+    sides.source.begin[ITEMS] = 13
+    sides.proof = replace(PROOF, partitions=({**FOUND, "compared": 0},))
+    assert work(**emptied({"items-0": 13})).settle()["records"] == 3
+    assert sides.source.admin.changes == [(*ITEMS, 13)]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "ends"),
+    [(13, 13, {}), (13, 13, {"items-0": 12}), (12, 13, {"items-0": 13}), (13, 14, {"items-0": 13})],
+    ids=["emptied by somebody else", "made anew", "not emptied", "written to since"],
+)
+def test_only_what_it_has_emptied_itself_needs_no_proof(
+    sides: Sides, begin: int, end: int, ends: dict[str, int]
+) -> None:
+    sides.source.begin[ITEMS], sides.source.log[ITEMS] = begin, end
+    sides.proof = replace(PROOF, partitions=({**FOUND, "compared": 0},))
+    with pytest.raises(OpsError, match="nothing of it was compared"):
+        work(**emptied(ends)).settle()
     assert sides.source.admin.changes == []
 
 
