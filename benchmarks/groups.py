@@ -111,7 +111,8 @@ def _text(text: str) -> bytes:
 
 
 def _write(client: Mapping[str, str], rows: Iterator[Record]) -> None:
-    producer = Producer({**client, "linger.ms": 20, "queue.buffering.max.messages": 200_000})
+    in_order = {"enable.idempotence": True}  # also where a busy broker answers so late that records are sent again
+    producer = Producer({**client, **in_order, "linger.ms": 20, "queue.buffering.max.messages": 200_000})
     for topic, partition, key, value, moment in rows:
         while True:
             try:

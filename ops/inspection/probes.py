@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
@@ -40,7 +41,12 @@ class ProbeResults:
 
 
 def run_probes(
-    probes: Mapping[str, Callable[[], Any]], within_s: float, *, debug: bool = False, at_once: int | None = None
+    probes: Mapping[str, Callable[[], Any]],
+    within_s: float,
+    *,
+    debug: bool = False,
+    at_once: int | None = None,
+    longer: Mapping[str, float] = MappingProxyType({}),
 ) -> ProbeResults:
     """Return the results of the probes that end within the time, in their order; a probe that hangs is left behind.
 
@@ -50,16 +56,19 @@ def run_probes(
         debug: whether an unforeseen error is raised; else only its type is reported, for its message may contain a
             secret.
         at_once: how many may run at the same time; None for all.
+        longer: deadlines in seconds of probes that take longer where there is more to read, and end by themselves if
+            nothing comes.
     """
     found: dict[str, Any] = {}
     failed: dict[str, Exception] = {}
     slots = threading.Semaphore(at_once or len(probes))
-    end = time.monotonic() + within_s
+    began = time.monotonic()
+    within = {name: max(within_s, longer.get(name, within_s)) for name in probes}
 
     def run(name: str, probe: Callable[[], Any]) -> None:
         try:
             with slots:
-                if time.monotonic() < end:
+                if time.monotonic() < began + within[name]:
                     found[name] = probe()
         except Exception as error:
             failed[name] = error
@@ -67,15 +76,16 @@ def run_probes(
     threads = {name: threading.Thread(target=run, args=(name, probe), daemon=True) for name, probe in probes.items()}
     for thread in threads.values():
         thread.start()
-    for thread in threads.values():
-        thread.join(max(0.0, end - time.monotonic()))
+    for name in sorted(threads, key=within.__getitem__):
+        threads[name].join(max(0.0, began + within[name] - time.monotonic()))
     ended, raised = dict(found), dict(failed)  # what comes later is not taken
     done = {name: ended[name] for name in probes if name in ended}
     broken = {name: raised[name] for name in probes if name in raised}
     for error in broken.values():
         if debug and not isinstance(error, FORESEEN):
             raise error
-    late = {name: f"no answer within {within_s:.0f} s" for name in probes if name not in done and name not in broken}
+    left = [name for name in probes if name not in done and name not in broken]
+    late = {name: f"no answer within {within[name]:.0f} s" for name in left}
     return ProbeResults(found=done, problems={name: error_text(error) for name, error in broken.items()} | late)
 
 

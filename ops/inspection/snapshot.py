@@ -33,7 +33,9 @@ from settings.platform import CLUSTER_KINDS
 Log = Callable[[str], None]
 Probes = Mapping[str, Callable[[], Any]]
 OBSERVED_WITHIN_S = 150.0
-"""For all probes together: reading the mirror's position and the checkpoints may take two minutes."""
+"""For all probes together, but for those that have more to read where there are more groups."""
+READ_WITHIN_S = 600.0
+"""For lag and groups, each part of which ends by itself if nothing comes: a million positions take minutes."""
 SOURCE, TARGET, LAG_AND_GROUPS = "connection to the source", "connection to the target", "lag and groups"
 RESOURCE, SOURCE_RESOURCE, TARGET_RESOURCE = (
     "resource of the mirror",
@@ -162,7 +164,8 @@ def collect(
     }
     own = {name: probe for name, probe in all_of_them.items() if parts is None or name in parts}
     added = more(readings)
-    results = run_probes({**own, **added}, OBSERVED_WITHIN_S, debug=debug)
+    longer = {LAG_AND_GROUPS: READ_WITHIN_S}
+    results = run_probes({**own, **added}, OBSERVED_WITHIN_S, debug=debug, longer=longer)
     found, problems = results.found, {name: why for name, why in results.problems.items() if name in own}
     lag, groups, unmeasured = found.get(LAG_AND_GROUPS, (None, None, {}))
     if LAG_AND_GROUPS in problems:

@@ -34,7 +34,7 @@ from ops.recovery import mirror_context
 from ops.recovery.mirror_context import MirrorContext
 
 MIRRORS_AT_ONCE = 4
-MIRROR_WITHIN_S = snapshot.OBSERVED_WITHIN_S + 10.0
+MIRROR_WITHIN_S = snapshot.READ_WITHIN_S + 10.0
 TIMESTAMP, DURATION, ERROR = (
     f"{mirror_metrics.PREFIX}_status_timestamp_seconds",
     f"{mirror_metrics.PREFIX}_status_duration_seconds",

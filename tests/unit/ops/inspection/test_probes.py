@@ -20,6 +20,15 @@ def test_a_probe_that_hangs_or_fails_takes_nothing_from_the_others() -> None:
     assert answers.problems == {"late": "no answer within 0 s", "bad": "no such thing"}
 
 
+def test_a_probe_with_more_to_read_is_waited_for_longer_than_the_others() -> None:
+    def many() -> int:
+        time.sleep(0.6)
+        return 7
+
+    answers = run_probes({"many": many, "late": lambda: time.sleep(5)}, 0.2, longer={"many": 5.0, "other": 9.0})
+    assert (answers.found, answers.problems) == ({"many": 7}, {"late": "no answer within 0 s"})
+
+
 def test_an_unforeseen_error_of_a_probe_is_reported_by_its_type_and_raised_with_debug() -> None:
     def breaks() -> None:
         raise ZeroDivisionError(SECRET)

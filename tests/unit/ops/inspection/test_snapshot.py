@@ -104,10 +104,27 @@ def test_a_right_that_is_missing_is_the_reason_for_what_is_unknown(
 def test_a_probe_that_hangs_is_left_behind_with_its_reason(
     clusters: dict[str, FakeCluster], monkeypatch: pytest.MonkeyPatch, hanging: str, unknown: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(snapshot, "OBSERVED_WITHIN_S", 0.8)
+    for deadline in ("OBSERVED_WITHIN_S", "READ_WITHIN_S"):
+        monkeypatch.setattr(snapshot, deadline, 0.8)
     monkeypatch.setattr(snapshot, hanging, lambda *_: time.sleep(3))
     seen = snapshot.collect(known(), {})
     assert (seen.source_alive, seen.target_alive, seen.unknown) == (True, True, unknown)
+
+
+def test_lag_and_groups_may_take_longer_than_what_does_not_grow_with_the_groups(
+    clusters: dict[str, FakeCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, taken = snapshot._lag, list[float]()
+
+    def slow(*arguments: Any) -> Any:
+        time.sleep(1.2)
+        taken.append(1.2)
+        return read(*arguments)
+
+    monkeypatch.setattr(snapshot, "OBSERVED_WITHIN_S", 0.8)
+    monkeypatch.setattr(snapshot, "_lag", slow)
+    seen = snapshot.collect(known(), {})
+    assert (taken, seen.unknown.get("groups")) == ([1.2], None)
 
 
 def test_what_several_probes_need_is_read_once(clusters: dict[str, FakeCluster]) -> None:
