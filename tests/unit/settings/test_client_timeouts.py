@@ -67,7 +67,9 @@ def librdkafka(name: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("setting", [one for one in SETTINGS if Client.LIBRDKAFKA in one.clients], ids=str)
+@pytest.mark.parametrize(
+    "setting", [one for one in SETTINGS if Client.LIBRDKAFKA in one.clients], ids=lambda one: one.name
+)
 def test_librdkafka_knows_each_setting_by_this_default(setting: Setting) -> None:
     assert librdkafka(setting.name) == default(setting, Client.LIBRDKAFKA)
 
