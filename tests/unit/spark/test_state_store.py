@@ -7,19 +7,18 @@ import stat
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import boto3  # type: ignore[import-untyped]  # ships no types
 import pytest
-from botocore.loaders import create_loader  # type: ignore[import-untyped]  # as above
 
 from contract.fields import RequestError
-from spark.state import State, merge
+from spark.state import State
 from spark.state import store as stores
-from spark.state.store import Store, StoreError, open_store
+from spark.state.store import StoreError
 from tests.support.s3_server import amazon
 
-from ...support.verification_states import IDENTITY, entry, state
+from ...support.state_writers import add, descriptions_read_once, opened
+from ...support.verification_states import entry, state
 
 NAME = "mm2.json"
 WRITERS, ROUNDS = 2, 8
@@ -33,11 +32,8 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def descriptions_read_once() -> Iterator[None]:
-    """Each new session of Amazon's client parses its descriptions of the services again, which are several MiB."""
-    loader = create_loader()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("botocore.session.create_loader", lambda _: loader)
+def quick() -> Iterator[None]:
+    with descriptions_read_once():
         yield
 
 
@@ -60,10 +56,6 @@ def bucket(server: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A folder that is not there yet, and a bucket."""
     return str(request.getfixturevalue("bucket") if request.param == "bucket" else tmp_path / "a" / "b")
-
-
-def opened(uri: str) -> Store:
-    return open_store(uri, os.environ)
 
 
 def put(uri: str, data: bytes) -> None:
@@ -93,23 +85,9 @@ def test_a_damaged_state_is_reported_and_overwritten_by_the_next_one(uri: str, d
     assert opened(uri).load(NAME) == state(entry())
 
 
-def add(uri: str, writer: int) -> None:
-    """One process: raise the partition that all share and one of its own, step by step."""
-    for number in range(1, ROUNDS + 1):
-        mine = {
-            one.topic_partition: one
-            for one in (entry(anchors=[(number * 10 + writer, 0)]), entry(f"w{writer}", number, [(1, 1)]))
-        }
-
-        def update(stored: State | None, mine: Any = mine) -> State:
-            return State(identity=IDENTITY, entries=merge(stored.entries if stored else {}, {}, mine))
-
-        opened(uri).save(NAME, update)
-
-
 def test_processes_that_save_at_once_lose_nothing_of_each_other(uri: str) -> None:
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=add, args=(uri, writer)) for writer in range(WRITERS)]
+    processes = [context.Process(target=add, args=(uri, NAME, writer, ROUNDS)) for writer in range(WRITERS)]
     for process in processes:
         process.start()
     for process in processes:
