@@ -18,10 +18,10 @@ from spark.checks.registry import judge
 from spark.comparison import comparer as comparison
 from spark.comparison import translation
 from spark.comparison.classification import records_behind
-from spark.comparison.expiry import expired_meanwhile
 from spark.comparison.findings import cleaned_warnings, contents, sample_offsets, with_contents
 from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.reading import SessionError
+from spark.comparison.retention import expired_meanwhile
 from spark.comparison.spark_session import SessionStart
 from spark.progress import Progress
 from spark.report.publish import document

@@ -138,8 +138,8 @@ class RunContext:
     carries them depends on its release of Kafka, which is not known. `hidden_topics` are those that the source may have
     and does not show. `denied_groups`: why offsets of a group cannot be read, under "" why no group is shown at all.
     `..._starts_after`: log starts after the comparison, both by the source's topic name, for
-    `records.retention`. `resumed`: from where a partition was compared, or why as a whole; `state` is the report's
-    section about it. Both are empty without `--state`.
+    `retention.expired_meanwhile`. `resumed`: from where a partition was compared, or why as a whole; `state` is the
+    report's section about it. Both are empty without `--state`.
     `loops` are topics of the target that were mirrored back to it. `translated` are the positions that the request asks
     for, each with its exact counterpart. `truth` holds the lowest and the highest target offset of the source offsets
     that MirrorMaker's checkpoints and offset syncs name.

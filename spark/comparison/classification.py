@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kafka.topic_partition import TopicPartition
 from spark.comparison import expiry
-from spark.comparison.difference import Altered, Difference, Row, lost_runs
+from spark.comparison.difference import Altered, Difference, Row, consecutive, lost_runs
 from spark.comparison.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
 
 Occurrences = Mapping[tuple[TopicPartition, str], expiry.Occurrence]
@@ -138,11 +138,11 @@ def _findings(
     runs: dict[str, list[Run]] = {
         "lost": lost_runs(found),
         "out_of_order": found.late_runs,
-        "doubled": _runs(row.offset for row, _ in extras.doubled),
-        "foreign": _runs(row.offset for row in extras.foreign),
-        "aborted": _runs(row.offset for row in extras.aborted),
-        "altered": _runs(one.source.offset for one in altered),
-        "wrong_partition": _runs(row.offset for row, _, _ in strayed),
+        "doubled": consecutive(row.offset for row, _ in extras.doubled),
+        "foreign": consecutive(row.offset for row in extras.foreign),
+        "aborted": consecutive(row.offset for row in extras.aborted),
+        "altered": consecutive(one.source.offset for one in altered),
+        "wrong_partition": consecutive(row.offset for row, _, _ in strayed),
     }
     return [
         Finding(
@@ -159,17 +159,6 @@ def _findings(
 
 def _order(sample: Sample) -> tuple[int, int]:
     return (sample.source_offset or 0, sample.target_offset or 0)
-
-
-def _runs(offsets: Iterable[int]) -> list[Run]:
-    """Offsets that follow each other without a hole."""
-    found: list[Run] = []
-    for offset in sorted(offsets):
-        if found and found[-1].last + 1 == offset:
-            found[-1] = Run(found[-1].first, offset, found[-1].records + 1)
-        else:
-            found.append(Run(offset, offset, 1))
-    return found
 
 
 NOT_BEGUN = -1

@@ -277,8 +277,9 @@ class Comparison:
         self._look_up(tp for tp, found in self.differences.items() if found.extra)
         apart = {tp for tp, found in self.differences.items() if found.first_source is None}
         for tp, findings in classify(self.differences, Sources(self.committed, self.everything)).items():
-            result = self.results[tp]
+            result, found = self.results[tp], self.differences[tp]
             result.findings += findings
+            result.read_at_source, result.read_at_target = found.read_at_source, found.read_at_target
             lost = result.count("lost")
             if tp in apart and lost and any(result.count(kind) for kind in ("foreign", "doubled", "aborted")):
                 result.findings.append(Finding("no_overlap", *tp, lost))

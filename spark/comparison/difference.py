@@ -90,6 +90,7 @@ class Difference:
     of the target that the source holds too. What is in front of the overlap is in `source_head`, `source_head_runs`
     and `target_head` once it has been divided from the rest (see expiry.py): it may have expired. `undone` are rows of
     the target that only an aborted transaction of the source holds: target offset, first offset at the source.
+    `read_at_source` and `read_at_target` are all records of either side that were read, None if it is not known.
     """
 
     images: list[tuple[int, int]] = field(default_factory=list)
@@ -116,6 +117,8 @@ class Difference:
     undone: list[tuple[int, int]] = field(default_factory=list)
     expired_at_target: int = 0
     expired_at_source: int = 0
+    read_at_source: list[Run] | None = None
+    read_at_target: list[Run] | None = None
 
     @property
     def lost_records(self) -> int:
@@ -166,7 +169,23 @@ def difference(found: MismatchedWindow) -> Difference:
     result.survivors = [one for one, _ in images if one < found.cut]
     result.survivors += [one.source_first for one in found.matched if one.source_first < found.cut]
     _judge_order(found, result)
+    ours = [Run(one.source_first, one.source_last, one.records) for one in found.matched]
+    theirs = [Run(one.target_first, one.target_last, one.records) for one in found.matched]
+    result.read_at_source = [*ours, *found.missing, *consecutive(row.offset for row in found.source)]
+    result.read_at_target = [*theirs, *consecutive(row.offset for row in found.target)]
     return result
+
+
+def consecutive(offsets: Iterable[int]) -> list[Run]:
+    """Return offsets as runs without a hole."""
+    found: list[Run] = []
+    first = last = -1
+    for offset in sorted(offsets):
+        if offset != last + 1 or first < 0:
+            found += [Run(first, last, last - first + 1)] if first >= 0 else []
+            first = offset
+        last = offset
+    return [*found, Run(first, last, last - first + 1)] if first >= 0 else found
 
 
 def _images(found: MismatchedWindow) -> list[tuple[int, int]]:

@@ -5,17 +5,16 @@ one side holds have expired only in front of the overlap, at most as many of the
 of its log start, and never one whose image the other side still holds. The rest is lost, doubled or foreign.
 
 Owns the rule. Python applies it to records in hand, Spark to records that are only counted (transforms.expire), both
-with the numbers of `allowed`. Does not own where the overlap begins for Spark, see transforms.overlap.
+with the numbers of `allowed`. Does not own where the overlap begins for Spark, see transforms.overlap, nor what
+retention deletes during a run, see retention.py.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 
-from kafka.topic_partition import TopicPartition
 from spark.comparison.difference import Altered, Difference, Row, pair, pair_from_end
-from spark.comparison.findings import Finding, PartitionResult, Run
+from spark.comparison.findings import Run
 
 Occurrence = tuple[int, int]
 """How often the source holds a digest, and the first offset."""
@@ -238,102 +237,3 @@ def _lose(found: Difference, records: int) -> None:
             found.survivors.append(expired.first)  # what is lost on either side of it does not follow each other
             break
     found.source_head, found.source_head_runs = [], []
-
-
-WHOLE = ("head", "whole")
-
-
-@dataclass(frozen=True)
-class LogStart:
-    """The side whose log start moved: which findings that explains, as what they count then."""
-
-    missing: tuple[str, ...]
-    expired: str
-
-
-SOURCE = LogStart(("foreign",), "expired_at_source")
-TARGET = LogStart(("lost",), "expired_at_target")
-
-
-def expired_meanwhile(
-    results: Iterable[PartitionResult],
-    source_now: Mapping[TopicPartition, int],
-    target_now: Mapping[TopicPartition, int],
-) -> list[PartitionResult]:
-    """Return the results with what was deleted during the run counted as expired.
-
-    Log starts after the comparison, both by the source's topic name and the partition. A record counts as expired if
-    its image would lie between the log start at the cut and the one now: by the last pair of offsets in front of it
-    that is known to correspond. Never more records than the start moved by; the rest stays what it was. A doubled
-    record was read at the source, its absence is none.
-    """
-    found = []
-    for result in results:
-        tp = TopicPartition(result.topic, result.partition)
-        pairs = sorted([(result.source_start, result.target_start), *result.anchors])
-        # What a log held in front of the overlap when it was read was older than all that is missing there.
-        source_start = result.source_start + result.count("expired_at_target")
-        target_start = result.target_start + result.count("expired_at_source")
-        judged = _judge(result, TARGET, pairs, target_now.get(tp, 0), target_start, result.target_end)
-        turned = sorted((there, here) for here, there in pairs)
-        found.append(_judge(judged, SOURCE, turned, source_now.get(tp, 0), source_start, result.cut))
-    return found
-
-
-def _judge(
-    result: PartitionResult, side: LogStart, pairs: list[tuple[int, int]], now: int, before: int, end: int
-) -> PartitionResult:
-    """Return the result for one side whose log start is `now`; `pairs` lead to its offsets.
-
-    `before` is the first offset that retention can have taken away from the comparison.
-    """
-    if now <= before:
-        return result
-    kept: list[Finding] = []
-    expired, budget = 0, now - before
-    apart = 0
-    for finding in result.findings:
-        if finding.kind == "no_overlap" and now >= end:
-            apart = finding.count  # of the source: the same records are lost too, where they are named
-        elif finding.kind in side.missing:
-            left, excused = _without_expired(finding, side, pairs, now, before, budget)
-            expired, budget = expired + excused, budget - excused
-            kept += [left] if left is not None else []
-        else:
-            kept.append(finding)
-    if side is TARGET:
-        expired = max(expired, min(apart, now - before))
-    if not expired and not apart:
-        return result
-    known = sum(finding.count for finding in kept if finding.kind == side.expired)
-    kept = [finding for finding in kept if finding.kind != side.expired]
-    total = Finding(side.expired, result.topic, result.partition, known + expired)
-    return replace(result, findings=[*kept, total] if total.count else kept)
-
-
-def _without_expired(
-    finding: Finding, side: LogStart, pairs: list[tuple[int, int]], now: int, before: int, budget: int
-) -> tuple[Finding | None, int]:
-    """Return what is left of a finding, and how many of its records have expired."""
-    runs: list[Run] = []
-    gone: list[Run] = []
-    for run in finding.runs:
-        here, there = pairs[max(bisect_right(pairs, run.first, key=itemgetter(0)) - 1, 0)]
-        image = before if run.where in WHOLE else there + run.first - here
-        excused = max(0, min(run.records, now - image, budget))
-        budget -= excused
-        left = run.records - excused
-        if excused:
-            gone.append(replace(run, last=run.last if not left else run.last - left, records=excused))
-        if left:
-            runs.append(replace(run, first=run.first if not excused else run.last - left + 1, records=left))
-    number = sum(run.records for run in gone)
-    if number == finding.count:
-        return None, number
-    offset = "source_offset" if side is TARGET else "target_offset"
-    samples = tuple(
-        sample
-        for sample in finding.samples
-        if not any(run.first <= (getattr(sample, offset) or 0) <= run.last for run in gone)
-    )
-    return replace(finding, count=finding.count - number, samples=samples, runs=tuple(runs)), number

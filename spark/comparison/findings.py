@@ -190,6 +190,7 @@ class PartitionResult:
     source and target offsets that correspond: everything in front of each pair is verified. `undecided` says what
     could not be judged, and why. `cleaned_at_source` and `cleaned_at_target` count records without a key that a log
     cleaner has removed from a compacted topic: only the other side holds them, and they are out of scope.
+    `read_at_source` and `read_at_target` are where each side's records stood that were read, None if it is not known.
     """
 
     topic: str
@@ -207,6 +208,8 @@ class PartitionResult:
     undecided: str | None = None
     cleaned_at_source: int = 0
     cleaned_at_target: int = 0
+    read_at_source: list[Run] | None = None
+    read_at_target: list[Run] | None = None
 
     def count(self, kind: str) -> int:
         """Return how many records of a kind were found."""

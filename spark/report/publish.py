@@ -33,6 +33,7 @@ from spark.run_context import RunContext
 
 VERSION = 1
 """Of the shape that report.schema.json describes: higher when a field goes or changes its meaning."""
+NOT_REPORTED = ("findings", "anchors", "read_at_source", "read_at_target")
 SCOPE = ("topics", "topics_exclude", "groups", "groups_exclude", "naming")
 
 
@@ -71,7 +72,7 @@ def document(
         "not_judged": not_judged(request.mirror),
         "partitions": [
             {
-                **{name: value for name, value in vars(result).items() if name not in ("findings", "anchors")},
+                **{name: value for name, value in vars(result).items() if name not in NOT_REPORTED},
                 "position": (state.positions or {}).get(TopicPartition(result.topic, result.partition)),
                 "findings": [finding.document() for finding in result.findings],
             }

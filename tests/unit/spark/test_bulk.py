@@ -10,8 +10,8 @@ from kafka.groups import GroupPosition
 from spark.comparison import bulk, compare
 from spark.comparison.bulk import Bulk
 from spark.comparison.compare import Compared, Comparison
-from spark.comparison.expiry import expired_meanwhile
 from spark.comparison.findings import PartitionResult, Run
+from spark.comparison.retention import expired_meanwhile
 from spark.progress import Progress
 
 from ...support import expired_logs as expiry_cases

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark.comparison import compacted
-from spark.comparison.expiry import expired_meanwhile
 from spark.comparison.findings import PartitionResult
+from spark.comparison.retention import expired_meanwhile
 
 from ...support import oracle
 from ...support.oracle import Log, Logs, Record

@@ -2,9 +2,15 @@
 
 from typing import Any
 
+import pytest
+
 from kafka.topic_partition import TopicPartition
-from spark.comparison.expiry import expired_meanwhile
 from spark.comparison.findings import Finding, PartitionResult, Run, Sample
+from spark.comparison.retention import expired_meanwhile
+
+from ...support.compared_logs import TOPIC, Sizes, found_without_spark
+from ...support.expired_logs import kept, log
+from ...support.oracle import Logs
 
 PLACE = TopicPartition("items", 0)
 
@@ -116,3 +122,41 @@ def test_records_without_an_overlap_are_counted_once() -> None:
     assert counts == {"expired_at_target": 100}
     counts, _ = judged("no_overlap", Run(100, 199, 100), target_start=90, target_now=100, more=[lost])
     assert counts == {"lost": 90, "expired_at_target": 10}
+
+
+# What was read is the evidence: a log that was read in full up to its new start had removed nothing before.
+WHILE_READ: dict[str, tuple[Logs, dict[str, int]]] = {
+    "a head that was lost": (Logs(source=kept(0, 100), target=log(range(10, 100)), cut=100), {"lost": 10}),
+    "a gap that was lost": (Logs(source=kept(0, 100), target=log(range(50), range(60, 100)), cut=100), {"lost": 10}),
+    "foreign records": (
+        Logs(source=kept(0, 100), target=log(range(50), range(950, 955), range(50, 100)), cut=100),
+        {"foreign": 5},
+    ),
+    "logs without an overlap": (
+        Logs(source=kept(0, 40), target=log(range(900, 940)), cut=40),
+        {"foreign": 40, "lost": 40, "no_overlap": 40},
+    ),
+    "deleted before it was read": (Logs(source=kept(0, 100), target=kept(30, 100), cut=100), {"expired_at_target": 30}),
+    "deleted in the middle of the reading": (
+        Logs(source=kept(0, 100), target=[*kept(0, 20), *kept(60, 100)], cut=100),
+        {"expired_at_target": 40},
+    ),
+    "deleted at the source in the middle of the reading": (
+        Logs(source=[*kept(0, 20), *kept(60, 100)], target=kept(0, 100), cut=100),
+        {"expired_at_source": 40},
+    ),
+    "lost in front of what was deleted": (
+        Logs(source=kept(0, 100), target=[*log(range(5, 20)), *log(range(60, 100), first=55)], cut=100),
+        {"expired_at_target": 40, "lost": 5},
+    ),
+}
+
+
+@pytest.mark.parametrize("bits", [0, 2, 11])
+@pytest.mark.parametrize("name", WHILE_READ)
+def test_what_was_read_in_full_had_lost_its_records_before_it_deleted_any(name: str, bits: int) -> None:
+    logs, wanted = WHILE_READ[name]
+    tp = TopicPartition(TOPIC, 0)
+    (result,), _ = found_without_spark({0: logs}, Sizes(bits=bits))
+    (found,) = expired_meanwhile([result], {tp: min(70, logs.cut)}, {tp: 70})
+    assert {one.kind: one.count for one in found.findings} == wanted
