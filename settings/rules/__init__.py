@@ -3,12 +3,11 @@
 from settings.rules.active import fence
 from settings.rules.cluster import cluster
 from settings.rules.hints import hints
+from settings.rules.kafka_resources import demo_clients, topics, users
 from settings.rules.mirrors import RuleContext, mirrors
 from settings.rules.observation import monitoring, verification
 from settings.rules.platform import operator, platform
 from settings.rules.siblings import reach, siblings
-from settings.rules.topics import demo_clients, topics
-from settings.rules.users import users
 
 __all__ = [
     "RuleContext",
