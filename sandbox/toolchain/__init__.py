@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.toolchain import api_versions, crds, development_tools, go, image_parts, java, maven, pins, prometheus
+from sandbox.toolchain import api_versions, crds, go, image_parts, java, maven, optional_tools, pins
 from sandbox.toolchain.commands import Commands, ToolchainError
 from sandbox.toolchain.paths import Entry, ToolchainPaths, here, key_of
 from sandbox.toolchain.steps import Part, Step
@@ -223,10 +223,10 @@ def locate(paths: ToolchainPaths | None = None) -> Tools:
         spark_classes=java.spark_classes_archive(paths),
         jmx_exporter=maven.jmx_exporter(paths).path / maven.LIBS / agent,
         metrics_reporter=maven.metrics_reporter(paths).path / maven.LIBS,
-        prometheus=prometheus.program(paths, "prometheus"),
-        promtool=prometheus.program(paths, "promtool"),
-        alertmanager=prometheus.program(paths, "alertmanager"),
-        amtool=prometheus.program(paths, "amtool"),
+        prometheus=optional_tools.prometheus_program(paths, "prometheus"),
+        promtool=optional_tools.prometheus_program(paths, "promtool"),
+        alertmanager=optional_tools.prometheus_program(paths, "alertmanager"),
+        amtool=optional_tools.prometheus_program(paths, "amtool"),
         strimzi_crds=crds.strimzi(paths).path,
         strimzi_v1beta2_crds=api_versions.strimzi_v1beta2(paths),
         event_streams_crds=api_versions.of_event_streams(paths),
@@ -245,14 +245,14 @@ def all_steps(paths: ToolchainPaths) -> list[Step]:
         *go.steps(paths),
         *maven.steps(paths),
         java.step(paths),
-        development_tools.chromium_step(paths),
-        prometheus.step(paths),
+        optional_tools.chromium_step(paths),
+        optional_tools.prometheus_step(paths),
         java.spark_classes_step(paths),
         image_parts.step(paths),
         *crds.steps(paths),
         api_versions.step(paths),
         *pulumi_steps(paths),
-        development_tools.actionlint_step(paths),
+        optional_tools.actionlint_step(paths),
     ]
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sandbox.toolchain import all_steps, development_tools, image_parts, installed_tools, java, pins, prometheus
+from sandbox.toolchain import all_steps, image_parts, installed_tools, java, optional_tools, pins
 from sandbox.toolchain.commands import ToolchainError
 from sandbox.toolchain.java import fetched_java, find_java, home_of, running_java
 from sandbox.toolchain.paths import ToolchainPaths, here, locked
@@ -143,9 +143,9 @@ def _tools(paths: ToolchainPaths, missing: Sequence[Step]) -> Iterator[str]:
         )
     if "maven" in needed and installed_tools.on_path("mvn", paths.environ) is None:
         yield "Maven: mvn must be on PATH (not found). Install it, for example the package maven."
-    if "chromium" in needed and (problem := development_tools.chromium_problem()):
+    if "chromium" in needed and (problem := optional_tools.chromium_problem()):
         yield problem
-    if "prometheus" in needed and (problem := prometheus.problem(paths)):
+    if "prometheus" in needed and (problem := optional_tools.prometheus_problem(paths)):
         yield problem
     if image_parts.NAME in needed and (problem := image_parts.problem(paths)):
         yield problem

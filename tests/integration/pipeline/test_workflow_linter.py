@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from sandbox.toolchain import development_tools
+from sandbox.toolchain import optional_tools
 from sandbox.toolchain.paths import here
 
 ROOT = Path(__file__).parents[3]
@@ -12,7 +12,7 @@ ALONE = ("-shellcheck=", "-pyflakes=", "-no-color")
 
 
 def lint(*files: Path) -> subprocess.CompletedProcess[str]:
-    command = [development_tools.actionlint_program(here()), *ALONE, *map(str, files)]
+    command = [optional_tools.actionlint_program(here()), *ALONE, *map(str, files)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.toolchain.development_tools import chromium_program
+from sandbox.toolchain.optional_tools import chromium_program
 from sandbox.toolchain.paths import here
 from spark.report import index, publish
 from spark.report.html import as_html

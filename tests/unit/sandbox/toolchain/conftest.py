@@ -12,8 +12,8 @@ import pytest
 
 from sandbox.toolchain.crds import MONITORING_FILES
 from sandbox.toolchain.go import PROVIDER_LEFT_OUT, PROVIDER_PACKAGE, PULUMI_LAUNCHERS
+from sandbox.toolchain.optional_tools import PROGRAMS
 from sandbox.toolchain.paths import ToolchainPaths
-from sandbox.toolchain.prometheus import PROGRAMS
 
 FAKE_GO = """#!/bin/sh
 case "$1 $2" in

