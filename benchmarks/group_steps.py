@@ -22,7 +22,7 @@ from benchmarks import tables
 from kafka import in_flight
 from kafka.cluster import Cluster
 from ops.inspection import snapshot
-from ops.recovery import draining, failover, group_offsets, journal_store, mirror_context, offset_syncs
+from ops.recovery import draining, failover, group_offsets, journal_store, mirror_context, mirror_offsets
 from ops.recovery.failover_command import FailoverPlan
 from ops.recovery.journal import Journal
 from ops.recovery.journal_store import JournalStore
@@ -184,8 +184,8 @@ def failback(known: MirrorContext, _folder: Path, measured: Measured) -> None:
         row["positions"] = sum(map(len, wanted.values()))
     with measured.step("failback: forward") as row:
         places = {tp for offsets in stood.values() for tp in offsets}
-        mappings = offset_syncs.of_groups(places, wanted, stood)
-        row["checkpoints"] = offset_syncs.write(mappings, known.request.mirror, source, target)
+        mappings = mirror_offsets.of_groups(places, wanted, stood)
+        row["checkpoints"] = mirror_offsets.write(mappings, known.request.mirror, source, target)
     with measured.step("failback: confirm"):
         group_offsets.require_reached(source, _noted(facts, "offsets"))
 

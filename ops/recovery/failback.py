@@ -17,9 +17,8 @@ from ops.recovery import (
     connector_offsets,
     draining,
     group_offsets,
-    last_copied,
     mirror_context,
-    offset_syncs,
+    mirror_offsets,
     stranded_records,
     translation,
 )
@@ -276,10 +275,10 @@ class Failback:
         # Nothing else leads to what groups have read on the target while it was active.
         stood = self._group_places("from")
         translated = {tp for places in stood.values() for tp in places} if has_checkpoints else filled
-        of_partitions = offset_syncs.of_partitions(filled, self._extent(source), self._extent(target))
-        of_groups = offset_syncs.of_groups(translated, self._group_places("offsets"), stood)
+        of_partitions = mirror_offsets.of_partitions(filled, self._extent(source), self._extent(target))
+        of_groups = mirror_offsets.of_groups(translated, self._group_places("offsets"), stood)
         self.journal.require_held()
-        return {"claims": offset_syncs.write(chain(of_partitions, of_groups), self.mirror, source, target)}
+        return {"claims": mirror_offsets.write(chain(of_partitions, of_groups), self.mirror, source, target)}
 
     def switch(self) -> Facts:
         """Record the source as active, remove the way back and start the mirror; the `up` verifies it."""
@@ -324,7 +323,7 @@ class Failback:
         committed = self._noted("copied")
         open_ = {tp: end for tp, end in ends.items() if committed.get(tp, NOT_COPIED) + 1 < end}
         target = connected(self.pair.target())
-        return last_copied.last_copied_offsets(source, target, committed, open_, self._noted("boundary"))
+        return mirror_offsets.last_copied_offsets(source, target, committed, open_, self._noted("boundary"))
 
     def _insist_at_rest(self) -> None:
         """Raise OpsError if the target was written to after it was drained: the way back runs again then."""

@@ -26,10 +26,10 @@ from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.fence import SourceFence
 from ops.recovery.fencing import STEP as FENCE
 from ops.recovery.fencing import Fencing
+from ops.recovery.group_offsets import TargetGroups
 from ops.recovery.journal import Journal, begun, now
 from ops.recovery.mirror_context import MirrorContext, connected
 from ops.recovery.operation import Facts, Say, StackChanges, Step
-from ops.recovery.translated_groups import TargetGroups
 
 PLANNED, UNPLANNED = "planned", "unplanned"
 MEASURED_WITHIN_S = 60.0

@@ -16,7 +16,7 @@ from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import draining, last_copied
+from ops.recovery import draining, mirror_offsets
 from ops.recovery.operation import Facts
 from ops.recovery.translation import Proof
 from settings.text import format_count
@@ -108,7 +108,7 @@ def _added(side: Cluster, ends: Offsets, tp: TopicPartition) -> Iterator[int]:
         raise OpsError(f"{side.side.role} {side.side.alias}: {tp} has grown by more than {COMPARED_MAX} offsets.")
     if (first := side.starts([tp])[tp]) > start:
         raise OpsError(f"{side.side.role} {side.side.alias}: {tp} must still hold offset {start} (begins at {first}).")
-    return (digest for _, digest in last_copied.read_records(side, tp, end, start)) if end > start else iter(())
+    return (digest for _, digest in mirror_offsets.read_records(side, tp, end, start)) if end > start else iter(())
 
 
 def require_logs(source: Cluster, mirror: Mirror, stranded: Iterable[TopicPartition], name: str) -> None:

@@ -5,8 +5,7 @@ from settings.rules.cluster import cluster
 from settings.rules.hints import hints
 from settings.rules.kafka_resources import demo_clients, topics, users
 from settings.rules.mirrors import RuleContext, mirrors
-from settings.rules.observation import monitoring, verification
-from settings.rules.platform import operator, platform
+from settings.rules.operation import monitoring, operator, platform, verification
 from settings.rules.siblings import reach, siblings
 
 __all__ = [

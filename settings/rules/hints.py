@@ -13,7 +13,7 @@ from settings.parsing import ParsedStack
 from settings.platform import Platform
 from settings.replication_topology import ReplicationTopology, TopicFlow, flows
 from settings.rules.active import fence_hints
-from settings.rules.observation import monitoring_hints
+from settings.rules.operation import monitoring_hints
 from settings.rules.siblings import reach_hints
 from settings.text import format_names
 from settings.topics import internal_topics_of, offset_syncs_topic

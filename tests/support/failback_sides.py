@@ -12,11 +12,11 @@ from kafka.errors import Answers
 from kafka.topic_metadata import PartitionState, TopicState
 from kafka.topic_partition import TopicPartition
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import connector_offsets, draining, last_copied, mirror_context, offset_syncs, translation
+from ops.recovery import connector_offsets, draining, mirror_context, mirror_offsets, translation
 from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.failback import Failback, Options
 from ops.recovery.mirror_context import MirrorContext
-from ops.recovery.offset_syncs import OffsetMapping
+from ops.recovery.mirror_offsets import OffsetMapping
 from ops.recovery.translation import Proof
 from tests.support.recovery_pair import Clock, Kept, Side, entry, known
 
@@ -72,9 +72,9 @@ class Sides:
         monkeypatch.setattr(draining, "time", Clock())
         monkeypatch.setattr(mirror_context, "load", lambda _, name, *__: replace(known(), mirror=name))
         monkeypatch.setattr(connector_offsets, "alter", lambda _, __, at, *___, **____: self.altered.update(at))
-        monkeypatch.setattr(last_copied, "last_copied_offsets", self.last_copied_offsets)
+        monkeypatch.setattr(mirror_offsets, "last_copied_offsets", self.last_copied_offsets)
         monkeypatch.setattr(FollowingClients, "listed", lambda _: {"workloads": ["Deployment stg/orders"]})
-        monkeypatch.setattr(offset_syncs, "write", self.write)
+        monkeypatch.setattr(mirror_offsets, "write", self.write)
 
     def write(self, mappings: Iterable[OffsetMapping], *_: object) -> int:
         found = list(mappings)

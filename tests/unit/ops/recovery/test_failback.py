@@ -11,7 +11,7 @@ from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import connector_offsets, failback, failback_command, mirror_context
-from ops.recovery.offset_syncs import OffsetMapping
+from ops.recovery.mirror_offsets import OffsetMapping
 from tests.support.failback_sides import AT_REST, ENDED, ITEMS, LAST, NEW, NONE, PROOF, STORE, STRANDED, Sides, work
 from tests.support.recovery_pair import known
 

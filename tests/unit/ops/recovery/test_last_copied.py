@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import last_copied
-from ops.recovery.last_copied import last_common_offset, last_copied_offsets
+from ops.recovery import mirror_offsets
+from ops.recovery.mirror_offsets import last_common_offset, last_copied_offsets
 from tests.support.recovery_pair import Clock
 
 ITEMS = TopicPartition("items", 0)
@@ -29,7 +29,7 @@ def plainly(ahead: list[bytes], tail: list[bytes]) -> int:
     )
 
 
-def numbered(words: Iterable[bytes], first: int) -> last_copied.Read:
+def numbered(words: Iterable[bytes], first: int) -> mirror_offsets.Read:
     """A log with these records, whose offsets begin at `first`."""
 
     def read(start: int) -> Generator[tuple[int, int]]:
@@ -63,7 +63,7 @@ def test_nothing_in_common_is_nothing() -> None:
     assert overlap([b"1"], []) == 0
 
 
-def distinct(number: int, first: int) -> last_copied.Read:
+def distinct(number: int, first: int) -> mirror_offsets.Read:
     """A log of records that are made while they are read."""
 
     def read(start: int) -> Generator[tuple[int, int]]:
@@ -178,7 +178,7 @@ def test_where_nothing_can_have_been_copied_nothing_is_read(end: int, boundary: 
 
 
 def test_a_partition_that_cannot_be_read_is_reported_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_copied, "SILENT_S", 0.05)
+    monkeypatch.setattr(mirror_offsets, "SILENT_S", 0.05)
     source = log("abcd")
     source.stuck = True
     with pytest.raises(
@@ -190,13 +190,13 @@ def test_a_partition_that_cannot_be_read_is_reported_at_the_deadline(monkeypatch
 
 def test_a_partition_that_is_read_slowly_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, target = Clock(), log("abcdefghijkl")
-    monkeypatch.setattr(last_copied, "time", clock)
+    monkeypatch.setattr(mirror_offsets, "time", clock)
     consume = target.consume
 
     def slowly(number: int, timeout: float) -> Any:
-        clock.sleep(last_copied.SILENT_S * 0.9)
+        clock.sleep(mirror_offsets.SILENT_S * 0.9)
         return consume(number, timeout)
 
     target.consume = slowly
     assert found(log("abcdefghijkl"), target, {}, 12, 12) == {ITEMS: 11}
-    assert clock.now > 1000 + 3 * last_copied.SILENT_S
+    assert clock.now > 1000 + 3 * mirror_offsets.SILENT_S

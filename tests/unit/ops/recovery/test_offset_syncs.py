@@ -9,8 +9,8 @@ from contract.verification_request import ClusterConfig, Mirror, OffsetSyncs
 from kafka import checkpoints
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import offset_syncs
-from ops.recovery.offset_syncs import OffsetMapping
+from ops.recovery import mirror_offsets
+from ops.recovery.mirror_offsets import OffsetMapping
 
 MIRROR = Mirror(
     name="mm2",
@@ -61,7 +61,7 @@ def test_what_is_written_is_read_as_mirror_maker_would() -> None:
         OffsetMapping(topic_partition=("store.items", 3), upstream=653, downstream=369),
         OffsetMapping(topic_partition=("store.items", 3), upstream=600, downstream=316, group="orders"),
     ]
-    offset_syncs.write(known, MIRROR, Brokers(), target)  # type: ignore[arg-type]
+    mirror_offsets.write(known, MIRROR, Brokers(), target)  # type: ignore[arg-type]
     syncs = checkpoints.syncs(target.records["mm2-offset-syncs.es-src.internal"])
     read = checkpoints.checkpoints(target.records["es-src.checkpoints.internal"])
     assert [(one.upstream, one.downstream) for one in syncs["store.items", 3].newest] == [(653, 369)]
@@ -76,13 +76,13 @@ def test_however_much_corresponds_each_topic_is_written_at_once() -> None:
         for number in range(50)
         for group in (None, "orders")
     ]
-    offset_syncs.write(known, MIRROR, source, target)
+    mirror_offsets.write(known, MIRROR, source, target)
     assert (source.producers, target.producers, target.polls) == (0, 2, 100)
     assert {topic: len(records) for topic, records in target.records.items()} == {
         "mm2-offset-syncs.es-src.internal": 50,
         "es-src.checkpoints.internal": 50,
     }
-    offset_syncs.write([], MIRROR, source, target)
+    mirror_offsets.write([], MIRROR, source, target)
     assert target.producers == 2
 
 
@@ -112,20 +112,20 @@ def test_more_than_the_client_can_hold_is_written_as_the_cluster_takes_it(monkey
             yield OffsetMapping(topic_partition=TopicPartition("items", number), upstream=1, downstream=1, group="g")
             assert sum(map(len, target.records.values())) == len(taken), "each is taken when it is written"
 
-    assert offset_syncs.write(mappings(), MIRROR, target, target) == 100
+    assert mirror_offsets.write(mappings(), MIRROR, target, target) == 100
     monkeypatch.setattr(target, "poll", lambda _timeout_s: 0)
     with pytest.raises(OpsError, match=r"must accept the offset mappings \(got no answer\)"):
-        offset_syncs.write(mappings(), MIRROR, target, target)
+        mirror_offsets.write(mappings(), MIRROR, target, target)
 
 
 def test_a_partition_that_is_on_neither_side_yet_begins_at_nothing() -> None:
-    found = offset_syncs.of_partitions([("items", 1)], ({}, {}), ({}, {}))
+    found = mirror_offsets.of_partitions([("items", 1)], ({}, {}), ({}, {}))
     assert [(one.upstream, one.downstream) for one in found] == [(-1, -1), (0, 0), (0, 0)]
 
 
 def test_only_partitions_that_were_refilled_get_new_mappings() -> None:
     ends = {("items", 0): 10, ("items", 1): 20}
-    found = offset_syncs.of_partitions(
+    found = mirror_offsets.of_partitions(
         [("items", 1)], ({("items", 1): 15}, ends), ({("items", 1): 2}, {("items", 1): 7})
     )
     # The first one is older than all that MirrorMaker knows: it forgets that.
@@ -133,7 +133,7 @@ def test_only_partitions_that_were_refilled_get_new_mappings() -> None:
     assert {one.topic_partition for one in found} == {("items", 1)}
     source = {"orders": {("items", 0): 4, ("items", 1): 15}, "gone": {("items", 1): 1}}
     target = {"orders": {("items", 0): 4, ("items", 1): 2}}
-    assert list(offset_syncs.of_groups([("items", 1)], source, target)) == [
+    assert list(mirror_offsets.of_groups([("items", 1)], source, target)) == [
         OffsetMapping(topic_partition=("items", 1), upstream=15, downstream=2, group="orders")
     ]
 
@@ -141,7 +141,7 @@ def test_only_partitions_that_were_refilled_get_new_mappings() -> None:
 def test_a_refusal_names_the_topic_the_user_and_the_right() -> None:
     target: Any = Brokers("Broker: Topic authorization failed")
     with pytest.raises(OpsError, match=r"mm2-offset-syncs\.es-src\.internal .*user mirror Write"):
-        offset_syncs.write(
+        mirror_offsets.write(
             [OffsetMapping(topic_partition=("items", 0), upstream=1, downstream=1)], MIRROR, Brokers(), target
         )  # type: ignore[arg-type]
 
@@ -150,7 +150,7 @@ def test_no_answer_in_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     target: Any = Brokers()
     monkeypatch.setattr(Brokers, "flush", lambda *_: 1)
     with pytest.raises(OpsError, match=r"must accept the offset mappings \(got no answer\)"):
-        offset_syncs.write(
+        mirror_offsets.write(
             [OffsetMapping(topic_partition=("items", 0), upstream=1, downstream=1)], MIRROR, target, target
         )
 
@@ -162,7 +162,7 @@ def test_what_corresponds_is_written_where_the_mirror_keeps_it(
     source: Any = Brokers()
     target: Any = Brokers()
     syncs = None if location is None else OffsetSyncs(name="syncs", location=location)
-    offset_syncs.write(
+    mirror_offsets.write(
         [OffsetMapping(topic_partition=("items", 0), upstream=1, downstream=1)],
         MIRROR.model_copy(update={"offset_syncs_topic": syncs}),
         source,

@@ -7,7 +7,7 @@ import pytest
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import last_copied, stranded_records
+from ops.recovery import mirror_offsets, stranded_records
 from ops.recovery.stranded_records import found_or_unknown, named, not_from
 from tests.support.recovery_pair import Side, known
 
@@ -22,7 +22,7 @@ def sides(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     def read(side: Any, tp: TopicPartition, end: int, start: int) -> list[tuple[int, int]]:
         return [(offset, logs[side.side.alias][offset]) for offset in range(start, end)]
 
-    monkeypatch.setattr(last_copied, "read_records", read)
+    monkeypatch.setattr(mirror_offsets, "read_records", read)
     return Side("es-src", {ITEMS: 7, STORE: 5}), Side("es-tgt", {ITEMS: 9, STORE: 5})
 
 
