@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from settings import acl_sets, rules
+from settings import acl_sets
 from settings.cluster import Cluster
 from settings.errors import Problem, SettingsError
 from settings.fence import Fence
@@ -13,6 +13,11 @@ from settings.model import STAYS, WITHIN, Model
 from settings.monitoring import Monitoring
 from settings.parsing import KEYS, ParsedStack, parse_settings
 from settings.platform import Operator, Platform
+from settings.rules import active, kafka_resources, operation
+from settings.rules import cluster as cluster_rules
+from settings.rules import hints as hint_rules
+from settings.rules import mirrors as mirror_rules
+from settings.rules import siblings as sibling_rules
 from settings.topics import DemoClients, Topic
 from settings.users import Acl, User
 from settings.verification import Verification
@@ -104,8 +109,8 @@ def parse(
     problems = [*found.problems, *ruled]
     others = {name: parse_settings(raw) for name, raw in (siblings or {}).items() if name != stack}
     if siblings is not None:
-        problems += rules.siblings(found, stack, others, require_siblings)
-        problems += rules.reach(found, stack, others, contexts or {})
+        problems += sibling_rules.siblings(found, stack, others, require_siblings)
+        problems += sibling_rules.reach(found, stack, others, contexts or {})
     platform, operator, cluster, verification = found.platform, found.operator, found.cluster, found.verification
     if problems or platform is None or operator is None or cluster is None or verification is None:
         raise SettingsError(in_order(problems))
@@ -128,7 +133,7 @@ def hints(
 ) -> tuple[Problem, ...]:
     """What is allowed and seldom meant, in a file that `parse` accepts beside these siblings."""
     others = {name: parse_settings(raw) for name, raw in siblings.items() if name != stack}
-    return tuple(in_order(rules.hints(parse_settings(values), stack, others)))
+    return tuple(in_order(hint_rules.hints(parse_settings(values), stack, others)))
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
@@ -146,24 +151,26 @@ def _rules(found: ParsedStack, stack: str | None) -> list[Problem]:
     """Return the problems between the settings of one file."""
     problems: list[Problem] = []
     if found.platform is not None:
-        problems += rules.platform(found.platform, has_mirrors=bool(found.mirrors))
+        problems += operation.platform(found.platform, has_mirrors=bool(found.mirrors))
     if found.operator is not None:
-        problems += rules.operator(found.operator, found.cluster, found.mirrors)
+        problems += operation.operator(found.operator, found.cluster, found.mirrors)
     if found.cluster is not None:
-        problems += rules.cluster(found.cluster, found.platform)
-    problems += rules.users(found.users, found.reference_cluster, found.mirrors)
-    problems += rules.topics(found.topics, found.reference_cluster)
-    context = rules.RuleContext(
+        problems += cluster_rules.cluster(found.cluster, found.platform)
+    problems += kafka_resources.users(found.users, found.reference_cluster, found.mirrors)
+    problems += kafka_resources.topics(found.topics, found.reference_cluster)
+    context = mirror_rules.RuleContext(
         stack=stack, platform=found.platform, cluster=found.reference_cluster, users=found.users_by_name()
     )
-    problems += rules.mirrors(found.mirrors, context)
+    problems += mirror_rules.mirrors(found.mirrors, context)
     if found.verification is not None:
-        problems += rules.verification(found.verification, found.mirrors)
+        problems += operation.verification(found.verification, found.mirrors)
     if found.monitoring is not None:
-        problems += rules.monitoring(found.monitoring, found.mirrors)
+        problems += operation.monitoring(found.monitoring, found.mirrors)
     if found.demo_clients is not None:
         names = (found.topics, found.mirrors) if {"topics", "mirrors"} <= found.complete_lists else None
-        problems += rules.demo_clients(found.demo_clients, found.reference_cluster, found.users_by_name(), names)
+        problems += kafka_resources.demo_clients(
+            found.demo_clients, found.reference_cluster, found.users_by_name(), names
+        )
     if found.fence is not None:
-        problems += rules.fence(found.fence, found.reference_cluster, found.users_by_name())
+        problems += active.fence(found.fence, found.reference_cluster, found.users_by_name())
     return problems
