@@ -9,12 +9,19 @@ import pulumi
 
 from components.custom_resource import explain_waits
 from components.guards import guard_against_deletion, refuse_unsafe_changes
-from components.kafka.break_glass import BreakGlassArgs, active_sides, write_break_glass
-from components.kafka.clients import write_clients
-from components.kafka.cluster import KafkaCluster, KafkaClusterArgs, KafkaTopics, KafkaTopicsArgs, internal_topics
+from components.kafka.break_glass import BreakGlassArgs, active_sides, write_break_glass, write_clients
+from components.kafka.cluster import (
+    KafkaCluster,
+    KafkaClusterArgs,
+    KafkaTopics,
+    KafkaTopicsArgs,
+    KafkaUsers,
+    KafkaUsersArgs,
+    internal_topics,
+    passwords,
+)
 from components.kafka.demo_clients import install_demo_clients
 from components.kafka.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
-from components.kafka.users import KafkaUsers, KafkaUsersArgs, passwords
 from components.kubernetes_objects import KubernetesAccess, Namespaces, NamespacesArgs, guard_secrets
 from components.monitoring import watch
 from components.operator import install_operator

@@ -15,7 +15,7 @@ from typing import Any
 
 import pulumi
 
-from components.source_stack import previous_outputs
+from components.replication_flow import previous_outputs
 from contract.stack_outputs import MirrorIdentity
 from settings.mirrors import SWITCH_VARIABLE, Mirror
 

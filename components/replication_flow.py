@@ -2,22 +2,181 @@
 
 A mirror with a `reverse`, or with a failback under way, has two flows. A Secret that is not in the mirror's namespace
 is copied there under the name that it has at home: one copy for all mirrors that use it, never one for two clusters.
-Does not own what is copied.
+The stack that a mirror copies from is read by StackReference: address, authority and user of its cluster. Owns the
+message when that stack is not up yet. Does not own what is copied, nor anything of that stack.
 """
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pulumi
 
 from components import endpoint
+from components.dialects import Login
 from components.endpoint import ClusterEndpoint
-from components.kafka.cluster import KafkaCluster
-from components.kafka.users import KafkaUsers
+from components.kafka.cluster import KafkaCluster, KafkaUsers
 from components.kubernetes_objects import OwnedSecret
-from components.source_stack import source_endpoints
+from settings import SettingsError
+from settings.files import load
 from settings.mirrors import Mirror
 from settings.stack import Stack
+
+# Not the authority's certificate: a cluster with a public one, or without TLS, exports none.
+OWN_STATE_S = 20.0
+_HALF_WRITTEN = "failed to load checkpoint"
+_NEEDED = ("cluster", "users", "userCredentials")
+
+
+def source_endpoints(mirror: Mirror, namespace: str) -> dict[str, ClusterEndpoint]:
+    """Return the source of a mirror in a namespace as each user that is needed there, by the user.
+
+    Raises RunError if that stack is not up or lacks a user.
+
+    Asks the engine before the first resource is registered, so that nothing is created when the answer is no. A preview
+    of a pair that is not up yet takes the source from its stack file, and warns that an `up` would not do so; what only
+    the cluster knows is unknown then.
+    Empty for a mirror that waits for a source that is not required.
+    """
+    stack, needed = str(mirror.source.stack), sorted(set(mirror.source_users.values()))
+    full_name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{stack}"
+    outputs, missing = _outputs(full_name)
+    if missing:
+        declared = _declared(stack) if pulumi.runtime.is_dry_run() else None
+        if declared is None and not mirror.source.required and not _was_up(mirror):
+            pulumi.log.warn(
+                f"mirror {mirror.name}: left out, because its source stack {stack} is not up ({missing}). "
+                "Bring that up, then run `pulumi up` here again."
+            )
+            return {}
+        if declared is None:
+            raise pulumi.RunError(
+                f"mirror {mirror.name}: source.stack must be a stack that is up (got {stack}, {missing}). "
+                f"Run `pulumi up -s {stack}` first."
+            )
+        _insist_on_users(mirror, stack, [each.name for each in declared.users])
+        then = "is refused" if mirror.source.required or _was_up(mirror) else "leaves the mirror out"
+        pulumi.log.warn(
+            f"mirror {mirror.name}: its source stack {stack} is not up ({missing}): this preview takes the source from "
+            f"Pulumi.{stack}.yaml, and `pulumi up` {then} until that stack is up. Run `pulumi up -s {stack}` first."
+        )
+        return {user: _expected(mirror, namespace, declared, user) for user in needed}
+    _insist_on_users(mirror, stack, outputs["users"])
+    reference = pulumi.StackReference(f"{mirror.name}-source", full_name)
+    return {user: _deployed(mirror, namespace, outputs, reference, user) for user in needed}
+
+
+def _deployed(
+    mirror: Mirror, namespace: str, outputs: Mapping[str, Any], reference: pulumi.StackReference, user: str
+) -> ClusterEndpoint:
+    cluster, access = outputs["cluster"], outputs["users"][user]
+    login = Login(
+        authentication=access["authentication"],
+        username=access["username"],
+        secret=access["secretName"],
+        password_key=access["key"],
+        certificate_key=access["certificateKey"],
+        private_key_key=access["privateKeyKey"],
+        password_generation=int(access.get("passwordGeneration") or 1),
+    )
+    trust, outside = cluster.get("caSecret"), "bootstrapServers"
+    # Two clusters in one namespace need no way around. A stack that was up before has no address for the inside.
+    inside = outside if mirror.source.copy_secrets else "internalBootstrapServers"
+    known = reference.require_output("cluster")
+    return ClusterEndpoint(
+        name=str(cluster["name"]),
+        owner=f"stack {mirror.source.stack}",
+        home=None if mirror.source.copy_secrets else namespace,
+        tls=str(cluster["securityProtocol"]).endswith("SSL"),
+        bootstrap_servers=known.apply(lambda found: str(found.get(inside) or found[outside])),
+        outside_servers=known.apply(lambda found: str(found[outside])),
+        ca_secret=(str(trust["name"]), str(trust["key"])) if trust else None,
+        ca_certificate=pulumi.Output.secret(reference.get_output("clusterCaCertificate")),
+        login=login,
+        credentials=pulumi.Output.secret(
+            reference.require_output("userCredentials").apply(lambda found: dict(found[user]))
+        ),
+        stack=str(mirror.source.stack),
+        namespace=str(cluster["namespace"]) if cluster.get("namespace") else None,
+        outputs=known.apply(lambda found: dict(found)),
+    )
+
+
+def _expected(mirror: Mirror, namespace: str, declared: Stack, user: str) -> ClusterEndpoint:
+    """The end as it will be once the source stack is up."""
+    unknown: pulumi.Output[Any] = pulumi.Output.from_input(pulumi.UNKNOWN)
+    access, cluster = declared.user(user), declared.cluster
+    return ClusterEndpoint(
+        name=cluster.name,
+        owner=f"stack {mirror.source.stack}",
+        home=None if mirror.source.copy_secrets else namespace,
+        tls=cluster.has_tls,
+        bootstrap_servers=unknown,
+        outside_servers=unknown,
+        ca_secret=cluster.ca_secret,
+        ca_certificate=unknown,
+        login=endpoint.login(access, managed=cluster.external is None),
+        credentials=pulumi.Output.secret(unknown),
+        stack=str(mirror.source.stack),
+        namespace=cluster.namespace,
+        outputs=unknown,
+    )
+
+
+def _declared(stack: str) -> Stack | None:
+    """Settings of a stack whose file lies beside this one's; None if there is no such file or it has mistakes."""
+    path = Path(pulumi.get_root_directory()) / f"Pulumi.{stack}.yaml"
+    try:
+        return load(path) if path.exists() else None
+    except SettingsError:
+        return None
+
+
+def _insist_on_users(mirror: Mirror, stack: str, users: Mapping[str, Any] | list[str]) -> None:
+    missing = [
+        f"mirror {mirror.name}: {field} must be a user of stack {stack} (got {user}, allowed "
+        f"{', '.join(sorted(users)) or 'none'}). Declare it there and run `pulumi up -s {stack}`."
+        for field, user in mirror.source_users.items()
+        if user not in users
+    ]
+    if missing:
+        raise pulumi.RunError("\n".join(missing))
+
+
+def _outputs(full_name: str) -> tuple[Mapping[str, Any], str]:
+    """Outputs of a stack, and in words what it lacks."""
+    try:
+        answer = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": full_name}).value
+    except Exception as error:
+        if "unknown stack" not in str(error):
+            raise
+        return {}, "which does not exist"
+    outputs: Mapping[str, Any] = (answer or {}).get("outputs") or {}
+    missing = [name for name in _NEEDED if name not in outputs]
+    return outputs, f"without the outputs {', '.join(missing)}" if missing else ""
+
+
+def _was_up(mirror: Mirror) -> bool:
+    """Whether the mirror runs already: then it must not go away because its source cannot be asked."""
+    return mirror.name in (previous_outputs().get("mirrors") or {})
+
+
+def previous_outputs() -> Mapping[str, Any]:
+    """Return what this stack exported when it was last up; empty if it never was.
+
+    While a stack is updated its engine writes the very state that is read here. What it finds half written it is asked
+    for again, for at most `OWN_STATE_S`.
+    """
+    end = time.monotonic() + OWN_STATE_S
+    while True:
+        try:
+            return _outputs(f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}")[0]
+        except Exception as error:
+            if _HALF_WRITTEN not in str(error) or time.monotonic() > end:
+                raise
+        time.sleep(0.1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,12 @@
-"""The break-glass copy of a mirror: a Secret beside it, from which `ops failover --break-glass` works without Pulumi.
+"""Two Secrets beside a mirror: client properties of its active side, and the copy that a failover without Pulumi needs.
 
-Pulumi's bucket and key may be lost with the source's region. Owns the Secret, which every `up` writes, and what a
-failover would change of this stack's custom resources. Does not own the outputs that it repeats, nor the Secrets with
-the credentials to which it refers.
+Owns both, which every `up` writes. Applications read the first to reach the active side. `ops failover --break-glass`
+works from the other without Pulumi, whose bucket and key may be lost with the source's region; owns what a failover
+would change of this stack's custom resources. Does not own who is active, which is a setting, the users' rights, the
+outputs that the copy repeats, nor the Secrets with the credentials to which it refers.
 """
 
+import base64
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,9 +15,8 @@ import pulumi
 
 from components.dialects import Spec
 from components.endpoint import ClusterEndpoint, secret_keys
-from components.kafka import clients
+from components.kafka.cluster import spec_of
 from components.kafka.mirror_maker_2 import mirror_spec
-from components.kafka.users import spec_of
 from components.kubernetes_objects import KubernetesAccess, OwnedSecret, UnreadableError
 from components.replication_flow import ReplicationFlow
 from components.verification.verification import VARIABLES
@@ -30,12 +31,67 @@ from contract.stack_outputs import (
     secret_name,
 )
 from settings import NAMESPACE
-from settings.client_properties import ACTIVE_LABEL
+from settings.client_properties import ACTIVE_LABEL, secret_values
 from settings.mirrors import Mirror
 from settings.stack import Stack
 
+SECRET_TYPE = "servicebinding.io/kafka"  # noqa: S105 - as the Service Binding specification names it
+_CLIENTS_LABELS = {"app.kubernetes.io/name": "rt-inventory-clients", "app.kubernetes.io/part-of": NAMESPACE}
 LABEL = {"app.kubernetes.io/name": "rt-inventory-break-glass"}
 LABELS = {**LABEL, "app.kubernetes.io/part-of": NAMESPACE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientsArgs:
+    """The mirror, the namespace of its Secrets, and the active side as applications log in there."""
+
+    mirror: Mirror
+    namespace: str
+    end: ClusterEndpoint
+
+
+class Clients(pulumi.ComponentResource):
+    """The Secret that applications read."""
+
+    def __init__(self, name: str, args: ClientsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Write the Secret, in place when the active side changes. It is not protected: an `up` makes it again."""
+        super().__init__("rt-inventory:kafka:Clients", name, None, opts)
+        mirror, end = args.mirror, args.end
+        values = pulumi.Output.all(end.bootstrap_servers, end.ca_certificate, end.credentials).apply(
+            lambda known: secret_values(end.login.authentication, end.login.username, *known, tls=end.tls)
+        )
+        data: pulumi.Output[Mapping[str, str]] = pulumi.Output.secret(values.apply(encoded))
+        OwnedSecret(
+            f"{name}-secret",
+            metadata={
+                "name": str(mirror.clients_secret),
+                "namespace": args.namespace,
+                "labels": clients_labels(mirror),
+            },
+            type=SECRET_TYPE,
+            # Not `stringData`, of which a key that is no longer there would stay: the sides may log in differently.
+            data=data,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.register_outputs({"secret": mirror.clients_secret})
+
+
+def write_clients(flow: ReplicationFlow, opts: pulumi.ResourceOptions) -> Clients | None:
+    """Write the Secret of a flow whose applications read one."""
+    if flow.clients is None:
+        return None
+    args = ClientsArgs(mirror=flow.mirror, namespace=flow.namespace, end=flow.clients)
+    return Clients(f"{flow.mirror.name}-clients", args, opts)
+
+
+def clients_labels(mirror: Mirror) -> dict[str, str]:
+    """Return the labels of a mirror's Secret, which name the active side."""
+    return {**_CLIENTS_LABELS, "app.kubernetes.io/instance": mirror.name, ACTIVE_LABEL: mirror.active}
+
+
+def encoded(values: Mapping[str, str]) -> Mapping[str, str]:
+    """Return values as the field `data` of a Secret has them, in base64."""
+    return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +142,7 @@ class BreakGlass(pulumi.ComponentResource):
             f"{name}-secret",
             metadata={"name": secret_name(mirror.name), "namespace": flow.namespace, "labels": labels},
             type="Opaque",
-            data=pulumi.Output.secret(values.apply(clients.encoded)),
+            data=pulumi.Output.secret(values.apply(encoded)),
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({"secret": secret_name(mirror.name)})
@@ -147,8 +203,8 @@ def _clients(flow: ReplicationFlow, servers: str | None) -> ClientsAtTarget | No
     return ClientsAtTarget(
         namespace=flow.namespace,
         name=str(then.clients_secret),
-        labels=clients.labels(then),
-        type=clients.SECRET_TYPE,
+        labels=clients_labels(then),
+        type=SECRET_TYPE,
         authentication=end.login.authentication,
         username=end.login.username,
         bootstrap_servers=servers,

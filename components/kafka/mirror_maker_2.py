@@ -22,8 +22,7 @@ from components.custom_resource import READY, CustomResource, Wait
 from components.dialects import Manifest, Spec, dialect
 from components.kubernetes_objects import per_program
 from components.monitoring import worker_rules
-from components.replication_flow import ReplicationFlow
-from components.source_stack import previous_outputs
+from components.replication_flow import ReplicationFlow, previous_outputs
 from contract.stack_outputs import MirrorOutputs
 from settings.mirror_parts import Scaling as ScalingSettings
 from settings.mirrors import Mirror

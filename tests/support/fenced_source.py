@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from components.kafka.users import spec_of
+from components.kafka.cluster import spec_of
 from ops.recovery import fence
 from ops.recovery.fence import SourceFence
 from sandbox.state import PROJECT

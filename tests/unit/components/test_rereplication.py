@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components import source_stack
+from components import replication_flow
 from components.guards import identity_changes, mirror_identity
 from settings.mirrors import Mirror
 
@@ -156,10 +156,10 @@ def test_a_state_that_the_engine_is_just_writing_is_read_again(monkeypatch: pyte
             raise answer
         return answer
 
-    monkeypatch.setattr(source_stack, "_outputs", outputs)
+    monkeypatch.setattr(replication_flow, "_outputs", outputs)
     for name in ("get_organization", "get_project", "get_stack"):
         monkeypatch.setattr(pulumi, name, lambda: "x")
-    assert source_stack.previous_outputs() == {"mirrors": {"mm2": {}}}
+    assert replication_flow.previous_outputs() == {"mirrors": {"mm2": {}}}
     answers = iter([RuntimeError("permission denied")])
     with pytest.raises(RuntimeError, match="permission denied"):
-        source_stack.previous_outputs()
+        replication_flow.previous_outputs()
