@@ -14,13 +14,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from settings.cluster import Cluster
-from settings.errors import Problem, Subject
+from settings.errors import Problem, Subject, redact_secrets, step
 from settings.fence import Fence
 from settings.mirrors import Mirror
 from settings.model import Model
 from settings.monitoring import CHANNEL, DATA_KEY, PAGE, Monitoring
 from settings.platform import Operator, Platform
-from settings.secrets import redact_secrets, step
 from settings.text import did_you_mean, format_value
 from settings.topics import DemoClients, Topic
 from settings.users import User

@@ -12,10 +12,10 @@ from typing import Any
 from ops.errors import OpsError
 from settings import Stack
 from settings.cluster import FACTOR_MAX
+from settings.errors import step
 from settings.model import PINS, STAYS, WITHIN, Model, promotion_of
 from settings.parsing import KEYS, parse_settings
 from settings.replication_topology import ReplicationTopology
-from settings.secrets import step
 
 Values = dict[str, Any]
 Raw = Mapping[str, Any]

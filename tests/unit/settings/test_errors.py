@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from settings import SettingsError, hints, parse
-from settings.secrets import PLACEHOLDER, redact_secrets
+from settings.errors import PLACEHOLDER, redact_secrets
 
 from ...support.stack_values import TARGET, with_value
 
