@@ -1,6 +1,6 @@
 """Models of the verification request: `components` writes it, the job and `ops` read it.
 
-A request that a document holds is read by `contract.request_document`. One that a program builds keeps its values as
+A request that a document holds is read by `contract.documents`. One that a program builds keeps its values as
 they are: references to secrets are not resolved. Patterns are MirrorMaker's: regular expressions of Java that must
 match a whole name.
 """

@@ -22,8 +22,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from contract.documents import RowReader
 from contract.fields import url_problem
-from contract.lazy_rows import RowReader
 from ops.connection import PROJECT
 from ops.console import (
     EXIT_FAILED,

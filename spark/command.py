@@ -12,8 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from contract.documents import load
 from contract.fields import RequestError, VerificationError
-from contract.request_document import load
 from kafka.errors import cleaned, hidden, visible
 from spark import signals
 from spark.comparison.java_client import require_java

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from contract.documents import parse
 from contract.fields import VerificationError
-from contract.request_document import parse
 from contract.stack_outputs import ClusterOutputs, MirrorOutputs
 from contract.verification_request import Request, Resource
 from kafka.cluster import Cluster

@@ -19,8 +19,8 @@ from typing import Any
 import httpx
 from prometheus_client import push_to_gateway, write_to_textfile
 
+from contract.documents import LazyRows
 from contract.fields import RequestError, url_problem
-from contract.lazy_rows import LazyRows
 from contract.verification_metrics import JOB, registry, totals
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
 from kafka.errors import visible, visible_document

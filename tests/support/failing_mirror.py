@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from contract.request_document import parse
+from contract.documents import parse
 from ops.doctor.command import collect
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import Finding

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contract.request_document import parse
+from contract.documents import parse
 from contract.stack_outputs import ClusterOutputs, MirrorOutputs
 from contract.verification_request import Request
 from kafka import checkpoints, mirror_position

@@ -25,7 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ResourceType,
 )
 
-from contract.request_document import parse
+from contract.documents import parse
 from ops.doctor.command import collect
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import Finding

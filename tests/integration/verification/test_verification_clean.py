@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from contract.request_document import parse
+from contract.documents import parse
 from ops.connection import from_outputs
 from spark import job
 from spark.comparison import spark_session

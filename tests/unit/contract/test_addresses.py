@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from contract.documents import parse
 from contract.fields import RequestError
-from contract.request_document import parse
 from spark.report import publish
 
 from .test_request import ENVIRONMENT, GOOD

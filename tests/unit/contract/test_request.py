@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from contract.documents import load, parse
 from contract.fields import RequestError
-from contract.request_document import load, parse
 from contract.verification_request import InternalTopic, TopicConfigs
 
 GOOD: dict[str, Any] = {

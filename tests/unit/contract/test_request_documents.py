@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from contract.documents import load, parse
 from contract.fields import RequestError
-from contract.request_document import load, parse
 
 from ..spark.test_stopped import run
 from .test_request import ENVIRONMENT, GOOD

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from contract.documents import parse
 from contract.fields import RequestError
-from contract.request_document import parse
 from contract.verification_request import Limits, Request
 from kafka.canary import CanaryResult, send
 from kafka.mirror_position import Deadline

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contract.request_document import parse
+from contract.documents import parse
 from contract.verification_request import Mirror, Request
 from kafka import checkpoints
 from kafka import groups as reading

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contract.request_document import parse
+from contract.documents import parse
 from contract.verification_request import Limits, Mirror
 from kafka import lag as measuring
 from kafka.lag import POINTS_MAX, Lag, LagMeter, Measure, PartitionLag

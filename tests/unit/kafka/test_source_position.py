@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contract.request_document import parse
+from contract.documents import parse
 from kafka import mirror_position
 from kafka.errors import DeniedError
 from kafka.mirror_position import CutState

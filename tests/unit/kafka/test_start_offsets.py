@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from contract.documents import parse
 from contract.fields import RequestError
-from contract.request_document import parse
 from contract.verification_request import Mirror
 from kafka import mirror_position
 from kafka.cluster import Cluster

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contract.request_document import parse
+from contract.documents import parse
 from kafka.connector_status import ConnectorState
 from kafka.mirror_position import CutState
 from kafka.topic_partition import TopicPartition

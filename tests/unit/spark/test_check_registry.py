@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contract.request_document import parse
+from contract.documents import parse
 from spark.checks import __main__ as written
 from spark.checks import registry
 from spark.checks.registry import DOCTOR, Check, Definition, Remedy, definitions, in_order

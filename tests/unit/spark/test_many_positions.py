@@ -5,7 +5,7 @@ import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
-from contract.lazy_rows import LazyRows, RowReader
+from contract.documents import LazyRows, RowReader
 from kafka.errors import cleaned, visible_document
 from kafka.groups import GroupPosition, Groups
 from spark.checks import groups as checks

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from contract.request_document import parse
+from contract.documents import parse
 from kafka import cluster, connector_status, groups, mirror_metadata, mirror_position
 from kafka.connector_status import ConnectorState, ResourceStatus
 from kafka.groups import Groups

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from contract.request_document import parse
+from contract.documents import parse
 from kafka.cluster import Topic
 from kafka.connector_status import ConnectorState
 from kafka.errors import ClusterError

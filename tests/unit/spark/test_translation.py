@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from contract.documents import parse
 from contract.fields import RequestError
-from contract.request_document import parse
 from contract.verification_request import AskedPosition, ClusterConfig, Limits, Mirror, Request
 from kafka.groups import GroupPosition
 from spark.comparison import translation
