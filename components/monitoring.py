@@ -16,7 +16,7 @@ import pulumi
 from components.builtin_kinds import ConfigMap
 from components.custom_resource import CustomResource
 from components.dialects import Manifest, Spec
-from monitoring import alert_inputs, alert_routes, scraping
+from monitoring import alert_routes, stack_monitoring
 from monitoring.metrics import catalog
 from settings import NAMESPACE
 from settings.cluster import RULES_KEY, Cluster, Metrics
@@ -27,7 +27,11 @@ from settings.stack import Stack
 
 STABLE, ALPHA = "monitoring.coreos.com/v1", "monitoring.coreos.com/v1alpha1"
 FOLDER = "grafana_folder"  # the annotation that the sidecar of Grafana's chart reads in its own examples
-_PARTS = {scraping.BROKERS: "brokers", scraping.WORKERS: "workers", scraping.OPERATOR: "operator"}
+_PARTS = {
+    stack_monitoring.BROKERS: "brokers",
+    stack_monitoring.WORKERS: "workers",
+    stack_monitoring.OPERATOR: "operator",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +63,7 @@ class Monitoring(pulumi.ComponentResource):
         """Make what the settings ask for; nothing is waited for, because these resources have no status."""
         super().__init__("rt-inventory:kubernetes:Monitoring", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        self.facts = {"stage": alert_inputs.stage_of(args.settings, args.stack), "dashboards": []}
+        self.facts = {"stage": stack_monitoring.stage_of(args.settings, args.stack), "dashboards": []}
         for made in resources(args):
             CustomResource(
                 f"{name}-{made.part}",
@@ -81,7 +85,7 @@ def watch(settings: Stack, opts: pulumi.ResourceOptions) -> Monitoring | None:
     """Return the monitoring if the settings ask for one."""
     if settings.monitoring is None:
         return None
-    for warning in alert_inputs.allow_list_warnings(settings):
+    for warning in stack_monitoring.allow_list_warnings(settings):
         pulumi.log.warn(warning)
     args = MonitoringArgs(settings=settings, monitoring=settings.monitoring, stack=pulumi.get_stack())
     return Monitoring("monitoring", args, opts)
@@ -92,13 +96,13 @@ def resources(args: MonitoringArgs) -> Iterator[Made]:
     if not args.monitoring.operator:
         return
     home, cluster = args.settings.cluster.namespace, args.settings.cluster.name
-    for chosen in scraping.pods(args.settings):
+    for chosen in stack_monitoring.pods(args.settings):
         part = _PARTS[chosen.job]
-        spec = scraping.pod_monitor(chosen, args.stack, args.monitoring.scrape_seconds)
-        own = f"{part}-{chosen.namespace}" if chosen.job == scraping.WORKERS else part
+        spec = stack_monitoring.pod_monitor(chosen, args.stack, args.monitoring.scrape_seconds)
+        own = f"{part}-{chosen.namespace}" if chosen.job == stack_monitoring.WORKERS else part
         yield _made(args, own, STABLE, chosen.namespace, "PodMonitor", f"{cluster}-{part}", spec)
     # The operator routes alerts by their namespace: each must say that it is the one of its AlertmanagerConfig.
-    if groups := alert_inputs.rule_groups(args.settings, args.stack, home):
+    if groups := stack_monitoring.rule_groups(args.settings, args.stack, home):
         yield _made(args, "rules", STABLE, home, "PrometheusRule", f"{cluster}-alerts", {"groups": groups})
     if args.monitoring.slack is not None:
         spec = alert_routes.slack_resource(args.monitoring.slack, args.stack)
@@ -108,7 +112,7 @@ def resources(args: MonitoringArgs) -> Iterator[Made]:
 def config_maps(args: MonitoringArgs, chosen: Dashboards) -> Iterator[Spec]:
     """Yield the ConfigMap of each dashboard."""
     annotations = {} if chosen.folder is None else {"annotations": {FOLDER: chosen.folder}}
-    for file, text in alert_inputs.dashboard_files(args.settings).items():
+    for file, text in stack_monitoring.dashboard_files(args.settings).items():
         yield {
             "metadata": {
                 "name": f"{args.settings.cluster.name}-dashboard-{PurePath(file).stem}",

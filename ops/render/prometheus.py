@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from monitoring import alert_inputs, alert_routes, scraping
-from monitoring.scraping import Job
+from monitoring import alert_routes, stack_monitoring
+from monitoring.stack_monitoring import Job
 from ops.errors import OpsError
 from settings.model import Model
 from settings.monitoring import Slack
@@ -38,10 +38,14 @@ class Targets(Model):
     operator: tuple[HostPort, ...] = ()
 
     @property
-    def by_job(self) -> Mapping[Job, scraping.Addresses]:
+    def by_job(self) -> Mapping[Job, stack_monitoring.Addresses]:
         """What belongs to the stack, by job and by name."""
         operator = {"": self.operator} if self.operator else {}
-        return {scraping.BROKERS: self.brokers or {}, scraping.WORKERS: self.workers or {}, scraping.OPERATOR: operator}
+        return {
+            stack_monitoring.BROKERS: self.brokers or {},
+            stack_monitoring.WORKERS: self.workers or {},
+            stack_monitoring.OPERATOR: operator,
+        }
 
 
 class Addresses(Model):
@@ -71,7 +75,7 @@ def load(path: Path, settings: Stack) -> Targets:
     if found is not None:
         messages = _unknown(path, "brokers", found.brokers or {}, [settings.cluster.name])
         messages += _unknown(
-            path, "workers", found.workers or {}, [mirror.name for _, mirror in scraping.mirrors(settings)]
+            path, "workers", found.workers or {}, [mirror.name for _, mirror in stack_monitoring.mirrors(settings)]
         )
     if found is None or messages:
         raise OpsError("\n".join(messages))
@@ -122,7 +126,7 @@ def files(stacks: Mapping[str, Stack], options: Options) -> Files:
     for name, settings in stacks.items():
         brokers = sum(map(len, (known[name].brokers or {}).values())) if name in known else None
         operators = len(known[name].operator) if name in known else None
-        groups = alert_inputs.rule_groups(settings, name, brokers=brokers, operators=operators)
+        groups = stack_monitoring.rule_groups(settings, name, brokers=brokers, operators=operators)
         texts[f"{RULES}/{name}.yaml"] = _yaml({"groups": groups})
     if (slack := _slack(stacks)) is not None:
         texts[ROUTES] = _yaml(
@@ -130,7 +134,7 @@ def files(stacks: Mapping[str, Stack], options: Options) -> Files:
         )
         texts |= {f"{alert_routes.FOLDER}/{name}": text for name, text in alert_routes.templates().items()}
     first = next(iter(stacks.values()))
-    texts |= {f"{DASHBOARDS}/{file}": text for file, text in alert_inputs.dashboard_files(first).items()}
+    texts |= {f"{DASHBOARDS}/{file}": text for file, text in stack_monitoring.dashboard_files(first).items()}
     return Files(texts=texts, notes=tuple(_notes(stacks, known, options)))
 
 
@@ -160,14 +164,14 @@ def _prometheus(stacks: Mapping[str, Stack], known: Mapping[str, Targets], optio
     scrapes = []
     for name, settings in stacks.items():
         if name in known:
-            scrapes += scraping.static_scrapes(settings, name, known[name].by_job)
+            scrapes += stack_monitoring.static_scrapes(settings, name, known[name].by_job)
         else:
-            scrapes += scraping.pod_scrapes(settings, name)
-        scrapes += scraping.push_gateway_scrape(settings, name)
+            scrapes += stack_monitoring.pod_scrapes(settings, name)
+        scrapes += stack_monitoring.push_gateway_scrape(settings, name)
     if options.exporters:
-        scrapes.append(scraping.honoured_scrape(EXPORTERS, options.exporters))
-    seconds = min(alert_inputs.monitoring_of(settings).scrape_seconds for settings in stacks.values())
-    return scraping.prometheus(scrapes, seconds, [options.alertmanager], [f"{RULES}/*.yaml"])
+        scrapes.append(stack_monitoring.honoured_scrape(EXPORTERS, options.exporters))
+    seconds = min(stack_monitoring.monitoring_of(settings).scrape_seconds for settings in stacks.values())
+    return stack_monitoring.prometheus(scrapes, seconds, [options.alertmanager], [f"{RULES}/*.yaml"])
 
 
 def _slack(stacks: Mapping[str, Stack]) -> Slack | None:
@@ -186,18 +190,18 @@ def _notes(stacks: Mapping[str, Stack], known: Mapping[str, Targets], options: O
     for name, settings in stacks.items():
         if settings.monitoring is None:
             notes.append(f"stack {name}: has no rt-inventory:monitoring, so that the defaults apply.")
-        notes += [f"stack {name}: {warning}" for warning in alert_inputs.allow_list_warnings(settings)]
+        notes += [f"stack {name}: {warning}" for warning in stack_monitoring.allow_list_warnings(settings)]
         if name in known:
             notes += [
                 f"stack {name}: mirror {mirror.name} runs and has no address below workers in {options.targets}, so "
                 "that it will count as down. Add its workers."
-                for _, mirror in scraping.mirrors(settings)
+                for _, mirror in stack_monitoring.mirrors(settings)
                 if mirror.state == "running" and not (known[name].workers or {}).get(mirror.name)
             ]
         else:
             notes += [
                 f"stack {name}: mirror {mirror.name} exposes no metrics and will count as down. Give `metrics: {{}}`."
-                for _, mirror in scraping.mirrors(settings)
+                for _, mirror in stack_monitoring.mirrors(settings)
                 if mirror.metrics is None
             ]
     if (slack := _slack(stacks)) is not None and options.slack_url_folder is None:

@@ -30,7 +30,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from monitoring import alert_inputs
+from monitoring import stack_monitoring
 from monitoring.alerts.rendering import ALERTS, Scope, value_of
 from monitoring.dashboards import expressions
 from sandbox import monitoring
@@ -232,14 +232,14 @@ class Exporter:
 def test_every_expression_of_every_alert_finds_data(site: Site, stack: str) -> None:
     settings = site.settings(stack)
     namespace = site.project.namespace(stack)
-    rules = alert_inputs.rule_groups(settings, stack, namespace)
+    rules = stack_monitoring.rule_groups(settings, stack, namespace)
     names = {rule["alert"] for group in rules for rule in group["rules"] if "alert" in rule}
     if not settings.mirrors:
         names -= {"StatusFails"}  # `ops` observes stacks with mirrors
     scope = Scope(
         stack=stack,
-        mirrors=tuple(alert_inputs.monitored_mirrors(settings)),
-        cluster=alert_inputs.monitored_cluster(settings),
+        mirrors=tuple(stack_monitoring.monitored_mirrors(settings)),
+        cluster=stack_monitoring.monitored_cluster(settings),
         operator=True,
     )
     silent = {f"{alert.name} {alert.severity}": value_of(alert, scope) for alert in ALERTS if alert.name in names}

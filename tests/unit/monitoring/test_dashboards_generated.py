@@ -72,7 +72,7 @@ def test_making_them_twice_makes_the_same() -> None:
 
 
 def test_whoever_ships_them_needs_no_library() -> None:
-    asked = "import sys, monitoring.dashboards, monitoring.alert_inputs"
+    asked = "import sys, monitoring.dashboards, monitoring.stack_monitoring"
     asked += "; print('grafana_foundation_sdk' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

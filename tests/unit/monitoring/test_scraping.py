@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from monitoring import scraping
-from monitoring.scraping import BROKERS, OPERATOR, WORKERS, Pods, pods
+from monitoring import stack_monitoring
+from monitoring.stack_monitoring import BROKERS, OPERATOR, WORKERS, Pods, pods
 from settings import Stack, parse
 from tests.support.stack_values import TARGET, Values, with_value
 
@@ -81,19 +81,19 @@ def test_a_target_has_exactly_these_labels_in_both_forms(
     if job == OPERATOR:
         found.pop(next(label for label in found if "_label_" in label))
     wanted = {"job": job, "stack": "stg", "namespace": "passive", "pod": f"{name}-0", **own}
-    (endpoint,) = scraping.pod_monitor(chosen, "stg", 30)["podMetricsEndpoints"]
+    (endpoint,) = stack_monitoring.pod_monitor(chosen, "stg", 30)["podMetricsEndpoints"]
     assert shown(relabelled(endpoint["relabelings"], {**found, **OPERATORS_OWN})) == wanted
-    (plain,) = (each for each in scraping.pod_scrapes(settings, "stg") if f"/{job}/" in each["job_name"])
+    (plain,) = (each for each in stack_monitoring.pod_scrapes(settings, "stg") if f"/{job}/" in each["job_name"])
     assert shown(relabelled(plain["relabel_configs"], found)) == wanted
 
 
 def test_static_targets_have_the_same_labels() -> None:
-    targets: Mapping[scraping.Job, scraping.Addresses] = {
+    targets: Mapping[stack_monitoring.Job, stack_monitoring.Addresses] = {
         BROKERS: {"passive": ("broker:9404",)},
         WORKERS: {"mm2": ("worker-1:9404", "worker-2:9404")},
         OPERATOR: {"": ("operator:8080",)},
     }
-    found = scraping.static_scrapes(stack(), "stg", targets)
+    found = stack_monitoring.static_scrapes(stack(), "stg", targets)
     labels = {each["job_name"]: each["static_configs"][0]["labels"] for each in found}
     assert labels == {
         "stg/kafka": {"job": BROKERS, "stack": "stg", "namespace": "passive", "cluster": "passive"},
@@ -106,7 +106,7 @@ def test_static_targets_have_the_same_labels() -> None:
 
 def test_a_finished_pod_and_another_port_are_left_out() -> None:
     settings = stack()
-    (plain,) = (each for each in scraping.pod_scrapes(settings, "stg") if "/kafka/" in each["job_name"])
+    (plain,) = (each for each in stack_monitoring.pod_scrapes(settings, "stg") if "/kafka/" in each["job_name"])
     chosen = of(BROKERS, settings)
     for change in ({"__meta_kubernetes_pod_phase": "Succeeded"}, {"__meta_kubernetes_pod_container_port_name": "tls"}):
         assert relabelled(plain["relabel_configs"], discovered(chosen, "passive", **change)) is None
@@ -128,12 +128,12 @@ def test_brokers_are_reported_from_what_else_the_operator_runs_beside_them() -> 
 def test_workers_of_other_stacks_in_the_namespace_are_left_alone() -> None:
     settings = stack(mirrors__0__reverse=REVERSE)
     assert of(WORKERS, settings).names == ("mm2", "mm2-reverse")
-    spec = scraping.pod_monitor(of(WORKERS, settings), "stg", 30)
+    spec = stack_monitoring.pod_monitor(of(WORKERS, settings), "stg", 30)
     assert spec["selector"] == {
         "matchLabels": {"strimzi.io/kind": "KafkaMirrorMaker2"},
         "matchExpressions": [{"key": "strimzi.io/cluster", "operator": "In", "values": ["mm2", "mm2-reverse"]}],
     }
-    (plain,) = (each for each in scraping.pod_scrapes(settings, "stg") if "mirror-maker" in each["job_name"])
+    (plain,) = (each for each in stack_monitoring.pod_scrapes(settings, "stg") if "mirror-maker" in each["job_name"])
     assert plain["kubernetes_sd_configs"] == [
         {
             "role": "pod",
@@ -180,9 +180,9 @@ def test_what_exposes_no_metrics_is_not_asked() -> None:
 
 @pytest.mark.parametrize(("seconds", "timeout"), [(5, "5s"), (30, "20s"), (120, "20s")])
 def test_an_answer_is_awaited_no_longer_than_until_the_next_question(seconds: int, timeout: str) -> None:
-    (endpoint,) = scraping.pod_monitor(of(BROKERS, stack()), "stg", seconds)["podMetricsEndpoints"]
+    (endpoint,) = stack_monitoring.pod_monitor(of(BROKERS, stack()), "stg", seconds)["podMetricsEndpoints"]
     assert (endpoint["interval"], endpoint["scrapeTimeout"]) == (f"{seconds}s", timeout)
-    assert scraping.prometheus([], seconds, [], [])["global"]["scrape_timeout"] == timeout
+    assert stack_monitoring.prometheus([], seconds, [], [])["global"]["scrape_timeout"] == timeout
 
 
 def test_states_have_one_name_whoever_exposes_them() -> None:
@@ -191,8 +191,8 @@ def test_states_have_one_name_whoever_exposes_them() -> None:
         "kafka_connect_connector_task_metrics_status": "kafka_connect_connector_task_metrics_status",
         "jvm_info": "jvm_info",
     }
-    (endpoint,) = scraping.pod_monitor(of(WORKERS, stack()), "stg", 30)["podMetricsEndpoints"]
-    (plain,) = (each for each in scraping.pod_scrapes(stack(), "stg") if "mirror-maker" in each["job_name"])
+    (endpoint,) = stack_monitoring.pod_monitor(of(WORKERS, stack()), "stg", 30)["podMetricsEndpoints"]
+    (plain,) = (each for each in stack_monitoring.pod_scrapes(stack(), "stg") if "mirror-maker" in each["job_name"])
     for rules in (endpoint["metricRelabelings"], plain["metric_relabel_configs"]):
         assert {name: relabelled(rules, {"__name__": name}) for name in names} == {
             name: {"__name__": reported} for name, reported in names.items()
@@ -209,9 +209,9 @@ def test_states_have_one_name_whoever_exposes_them() -> None:
 )
 def test_the_operators_metrics_of_resources_are_the_same_wherever_it_runs(reported: dict[str, str], kept: str) -> None:
     settings = stack(operator={"namespace": "operators", "watchedNamespaces": ["passive"]})
-    (endpoint,) = scraping.pod_monitor(of(OPERATOR, settings), "stg", 30)["podMetricsEndpoints"]
-    (plain,) = (each for each in scraping.pod_scrapes(settings, "stg") if f"/{OPERATOR}/" in each["job_name"])
-    (static,) = scraping.static_scrapes(settings, "stg", {OPERATOR: {"": ("operator:8080",)}})
+    (endpoint,) = stack_monitoring.pod_monitor(of(OPERATOR, settings), "stg", 30)["podMetricsEndpoints"]
+    (plain,) = (each for each in stack_monitoring.pod_scrapes(settings, "stg") if f"/{OPERATOR}/" in each["job_name"])
+    (static,) = stack_monitoring.static_scrapes(settings, "stg", {OPERATOR: {"": ("operator:8080",)}})
     for rules in (endpoint["metricRelabelings"], plain["metric_relabel_configs"], static["metric_relabel_configs"]):
         assert relabelled(rules, {"__name__": "strimzi", **reported}) == {
             "__name__": "strimzi",
@@ -221,9 +221,9 @@ def test_the_operators_metrics_of_resources_are_the_same_wherever_it_runs(report
 
 
 def test_a_push_gateway_is_asked_for_what_verifications_pushed() -> None:
-    assert scraping.push_gateway_scrape(stack(), "stg") == []
+    assert stack_monitoring.push_gateway_scrape(stack(), "stg") == []
     settings = stack(verification={"pushGateway": "https://push.example.com:9091/gateway/"})
-    assert scraping.push_gateway_scrape(settings, "stg") == [
+    assert stack_monitoring.push_gateway_scrape(settings, "stg") == [
         {
             "job_name": "stg/rt-inventory-verification",
             "honor_labels": True,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from monitoring import alert_inputs
+from monitoring import stack_monitoring
 from settings import Stack, parse
 from tests.support.stack_values import TARGET, with_value
 
@@ -21,7 +21,7 @@ def stack(**changes: Any) -> Stack:
 
 def expression(alert: str, settings: Stack, **known: Any) -> str | None:
     """The expression of an alert in the rules of a stack; None if it has no such alert."""
-    groups = alert_inputs.rule_groups(settings, "stg", **known)
+    groups = stack_monitoring.rule_groups(settings, "stg", **known)
     return next((rule["expr"] for group in groups for rule in group["rules"] if rule.get("alert") == alert), None)
 
 
@@ -36,7 +36,7 @@ def expression(alert: str, settings: Stack, **known: Any) -> str | None:
 )
 def test_workers_are_missed_below_what_the_settings_ask_for(changes: dict[str, Any], wanted: int) -> None:
     settings = stack(**changes)
-    assert [mirror.replicas for mirror in alert_inputs.monitored_mirrors(settings)] == [wanted]
+    assert [mirror.replicas for mirror in stack_monitoring.monitored_mirrors(settings)] == [wanted]
     found = expression("WorkerDown", settings)
     assert found is not None
     assert f"vector({wanted})" in found
@@ -64,5 +64,5 @@ def test_nothing_is_said_of_brokers_that_nobody_scrapes() -> None:
 
 @pytest.mark.parametrize(("monitoring", "step"), [({}, "30s"), ({"scrapeSeconds": 120}, "120s")])
 def test_rates_of_dashboards_hold_several_scrapes(monitoring: dict[str, Any], step: str) -> None:
-    for text in alert_inputs.dashboard_files(stack(monitoring=monitoring)).values():
+    for text in stack_monitoring.dashboard_files(stack(monitoring=monitoring)).values():
         assert set(re.findall(r'"interval": "(\w+)"', text)) == {step}
