@@ -18,6 +18,7 @@ import pulumi
 from components.replication_flow import previous_outputs
 from contract.stack_outputs import MirrorIdentity
 from settings.mirrors import SWITCH_VARIABLE, Mirror
+from settings.text import format_names
 
 _ACTIVE_CLUSTER = {"source": "the source's cluster", "target": "this stack's cluster"}
 DELETION_GUARD = "whole-stack"
@@ -119,14 +120,15 @@ def mirror_identity(mirror: Mirror) -> MirrorIdentity:
 def unrequested_switches(
     mirrors: Iterable[Mirror], before: Mapping[str, Any], environment: Mapping[str, str]
 ) -> list[str]:
-    """Return an error for every change of `active` that neither a command nor the mirror itself requests.
+    """Return an error for every change of `active` or `failedOver` that neither a command nor the mirror requests.
 
     Args:
         mirrors: The declared mirrors.
         before: The output `mirrors` of the last `up`. The last line of the result is the remedy.
         environment: Variables of the process; `failover` and `failback` name their mirror in one of them.
     """
-    problems = [
+    problems = _split(mirrors, before, environment)
+    problems += [
         f"mirror {mirror.name}: active must stay {known!r} (got {mirror.active!r}): applications use "
         f"{_ACTIVE_CLUSTER.get(known, known)}."
         for mirror in mirrors
@@ -142,6 +144,23 @@ def unrequested_switches(
         "is an old one, bring it up to date. Else switch with `python -m ops failover` or `python -m ops failback`, "
         "or set acceptSwitch: true on the mirror for one `pulumi up`.",
     ]
+
+
+def _split(mirrors: Iterable[Mirror], before: Mapping[str, Any], environment: Mapping[str, str]) -> list[str]:
+    """Return an error for every mirror of which other topics than before would be failed over by themselves."""
+    problems = []
+    for mirror in mirrors:
+        known = before.get(mirror.name)
+        if known is None or not mirror.active == known.get("active") == "source":
+            continue
+        was = set((known.get("failedOver") or {}).get("topics") or ())
+        now = set(mirror.failed_over.topics if mirror.failed_over else ())
+        if was != now and not mirror.accept_switch and environment.get(SWITCH_VARIABLE) != mirror.name:
+            problems.append(
+                f"mirror {mirror.name}: failedOver must stay {format_names(was)} (got "
+                f"{format_names(now)}): applications use these topics at this stack's cluster."
+            )
+    return problems
 
 
 def refuse_unsafe_changes(
@@ -170,7 +189,8 @@ def _is_preview() -> bool:
 
 
 def _switches(mirror: Mirror, before: Mapping[str, Any]) -> bool:
-    return bool(before[mirror.name].get("active") != mirror.active)
+    known = before[mirror.name]
+    return bool(known.get("active") != mirror.active or known.get("failedOver") or mirror.failed_over)
 
 
 class DeletionGuard(pulumi.ComponentResource):

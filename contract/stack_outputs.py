@@ -90,14 +90,26 @@ class MirrorIdentity(Outputs):
     offset_storage_topic: str | None = None
 
 
+class FailedOverOutputs(Outputs):
+    """Topics that were failed over by themselves, and the groups that read them; `pending` are still on their way."""
+
+    topics: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+
+
 class MirrorOutputs(MirrorIdentity):
-    """How a mirror is declared. `active` is None for the reverse direction of another mirror."""
+    """How a mirror is declared. `active` is None for the reverse direction of another mirror.
+
+    `failed_over` are topics that applications use at the target although the source is active for the others.
+    """
 
     state: str = "running"
     active: str | None = "source"
     clients_secret: str | None = None
     restart_clients: bool = False
     failback: str | None = None
+    failed_over: FailedOverOutputs | None = None
     workers_set_by: str | None = None
     rest_state: str = "stopped"
     alters_offsets: bool | None = None
@@ -252,6 +264,7 @@ class BreakGlassCopy(Outputs):
         if "active" in asked["mirror"]:  # older releases do not say it
             asked = {**asked, "mirror": {**asked["mirror"], "active": active}}
         secret = {"clientsSecret": self.clients.name} if active == "target" and self.clients else {}
-        changed = {**mirrors, mirror: {**mirrors[mirror], "state": state, "active": active, **secret}}
+        left = {key: value for key, value in mirrors[mirror].items() if active != "target" or key != "failedOver"}
+        changed = {**mirrors, mirror: {**left, "state": state, "active": active, **secret}}
         outputs = {**self.outputs, "mirrors": changed, _REQUESTS: {**requests, mirror: asked}}
         return self.model_copy(update={"outputs": outputs})

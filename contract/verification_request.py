@@ -194,7 +194,8 @@ CountsFrom = datetime | Mapping[int, int]
 class Mirror(Document):
     """What the mirror should carry, and where its own state is found. `version` is its workers' release of Kafka.
 
-    `active` is the side that applications use; None: it is not known, and the other one is not judged.
+    `active` is the side that applications use; None: it is not known, and the other one is not judged. They use the
+    topics of `failed_over` at the target by themselves: `topics_exclude` has these, so nothing of them is judged.
     """
 
     name: fields.Text = "mirror"
@@ -223,6 +224,7 @@ class Mirror(Document):
         TopicConfigs()
     )
     active: Annotated[Literal["source", "target"] | None, Must("be source, target or null")] = None
+    failed_over: fields.Names = ()
     sync_topic_acls: fields.Flag = False
     sync_group_offsets: fields.Flag = True
     internal_topics: Annotated[tuple[InternalTopic, ...], Field(strict=False), fields.Items] = ()

@@ -10,6 +10,7 @@ rights with wildcards and prefixes stay as they are. Kafka knows names and prefi
 stands for is in `Coverage.without_rule`.
 """
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -119,8 +120,11 @@ def coverage(mirror: Mirror) -> Coverage:
     """Return the remote topics of a mirror: names, prefixes, and the patterns that are neither.
 
     A prefix within which `topicsExclude` leaves out topics is no rule either: the denial would reach these as well.
-    Kafka's default exclusions do not count, for no application writes such topics.
+    Kafka's default exclusions do not count, for no application writes such topics. Topics that applications use here by
+    themselves are none of them, and in place of a prefix of such a topic there are names.
     """
+    moved = mirror.failed_over
+    at_target = moved.at_target if moved is not None and mirror.naming == "identity" else ()
     begin = f"{mirror.source.alias}{mirror.separator}" if mirror.naming == "prefixed" else ""
     topics: list[str] = []
     prefixes: list[str] = []
@@ -131,8 +135,13 @@ def coverage(mirror: Mirror) -> Coverage:
         except ValueError:
             without_rule.append(pattern)
             continue
-        topics += [begin + name for name in names if copied(name, [pattern], mirror.topics_exclude)]
-        if any(_excludes_within(prefix, mirror.topics_exclude) for prefix in beginnings):
+        topics += [
+            begin + name for name in names if name not in at_target and copied(name, [pattern], mirror.topics_exclude)
+        ]
+        if moved is not None and any(name.startswith(tuple(beginnings)) for name in at_target):
+            without_rule.append(pattern)
+            topics += [name for name in moved.read_only if name.startswith(tuple(beginnings))]
+        elif any(_excludes_within(prefix, mirror.topics_exclude) for prefix in beginnings):
             without_rule.append(pattern)
         elif begin or "" not in beginnings:
             prefixes += [begin + prefix for prefix in beginnings]
@@ -140,6 +149,23 @@ def coverage(mirror: Mirror) -> Coverage:
             topics.append(_EVERY_TOPIC)
     unique = [tuple(dict.fromkeys(each)) for each in (topics, prefixes, without_rule)]
     return Coverage(*unique)
+
+
+def named_instead(mirror: Mirror, moved: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are denied one by one, because a topic moves for which a rule for their prefix stood.
+
+    Args:
+        mirror: Its remote topics keep their names.
+        moved: Topics that applications use at the target by themselves.
+        names: Names of the source's topics.
+    """
+    topics, found = [*moved], list[str]()
+    for pattern in mirror.topics:
+        with contextlib.suppress(ValueError):
+            found += acl_sets.literal_topics([pattern])[1]
+    prefixes = tuple(prefix for prefix in found if any(topic.startswith(prefix) for topic in topics))
+    others = {name for name in names if name not in topics and name.startswith(prefixes)}
+    return tuple(sorted(name for name in others if copied(name, mirror.topics, mirror.topics_exclude)))
 
 
 def _excludes_within(prefix: str, exclude: Iterable[str]) -> bool:

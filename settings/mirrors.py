@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from settings.cluster import Metrics, Rack
+from settings.failed_over import FailedOver
 from settings.mirror_parts import (
     GROUPS_EXCLUDE,
     TOPICS_EXCLUDE,
@@ -86,6 +87,8 @@ class Mirror(Model):
     """Users whose properties applications read, in a Secret `<name>-clients`. Without it none is written."""
     failback: Annotated[Literal["settling", "prepared", "copying"] | None, STAYS] = None
     """How far a failback has come. Written by `python -m ops failback`, never by hand."""
+    failed_over: Annotated[FailedOver | None, STAYS] = None
+    """Topics that are failed over already. Written by `python -m ops failover --topic`, never by hand."""
     version: Annotated[Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None, PINS] = None
     """Version of Kafka of the workers. Without it the cluster's."""
     topics: Annotated[SomePatterns, TRAVELS, Reserved(SOURCE, "topics")]
@@ -313,8 +316,9 @@ class Mirror(Model):
 
     @property
     def is_verified(self) -> bool:
-        """Whether an `up` verifies it: not at rest, nor while something is brought back, which its command verifies."""
-        return not self.is_at_rest and self.failback is None
+        """Whether an `up` verifies it: not at rest, nor while a command moves something, which verifies it itself."""
+        moving = self.failback is not None or (self.failed_over is not None and bool(self.failed_over.pending))
+        return not self.is_at_rest and not moving
 
     @property
     def has_failback_mirror(self) -> bool:
@@ -342,6 +346,7 @@ class Mirror(Model):
                 "active": "source",
                 "clients": None,
                 "failback": None,
+                "failed_over": None,
                 "scaling": None,
                 "topics": self.reverse.topics,
                 "topics_exclude": self.reverse.topics_exclude,
@@ -373,6 +378,7 @@ class Mirror(Model):
                 "reverse": None,
                 "active": "source",
                 "clients": None,
+                "failed_over": None,
                 "scaling": None,
                 "topics": self.topics if copying else (NO_TOPIC,),
                 "state": "running" if copying else "stopped",

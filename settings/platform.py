@@ -131,6 +131,11 @@ class Platform(Model):
         return self.base >= _NODE_POOLS_SINCE
 
     @property
+    def pattern_join(self) -> Literal["|", ","]:
+        """What joins the regular expressions of a mirror's lists."""
+        return "," if self.type == "event-streams" else "|"
+
+    @property
     def has_heartbeats(self) -> bool:
         """Whether the API has a field for the heartbeat connector."""
         return self.api != STRIMZI_V1

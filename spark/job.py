@@ -113,6 +113,9 @@ class _Run:
             f"cut: {len(topic_partitions)} partitions of {len(context.source_topics)} topics, {self._records()} offsets"
         )
         self.progress(text)
+        if mirror.failed_over:
+            context.warnings.append(f"failed over by themselves, so not judged: {', '.join(mirror.failed_over)}")
+            self.progress(f"warning: {context.warnings[-1]}")
 
     def wait(self) -> Groups:
         """Wait for topics, connectors, records, groups, metadata and canary side by side; one deadline for all."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from components.dialects.cluster_spec import Spec, metrics
 from monitoring.metrics.catalog import Part, consumer_config
+from settings.failed_over import exclusions
 from settings.mirrors import NO_GROUP, Mirror
 from settings.model import rendered
 from settings.platform import Platform
@@ -158,16 +159,18 @@ def configured(settings: Mirror, config: Spec) -> Spec:
     return {"config": config} if config or settings.config_defaults else {}
 
 
-def patterns(settings: Mirror, join: str) -> Spec:
-    """Alternatives joined by '|' or ','; an empty list would mean MirrorMaker's default and is left out."""
+def patterns(settings: Mirror, platform: Platform) -> Spec:
+    """Alternatives, joined as the platform reads them; an empty list would mean Kafka's default: it is left out."""
+    join = platform.pattern_join
+    excluded = exclusions(settings, join)
     found = {
-        "topicsPattern": settings.topics,
-        "topicsExcludePattern": settings.topics_exclude,
+        "topicsPattern": join.join(settings.topics),
+        "topicsExcludePattern": excluded["topicsExcludePattern"],
         # The groups' offsets at a source that was lost are older than those on the target by now.
-        "groupsPattern": settings.groups if settings.failback != "settling" else (NO_GROUP,),
-        "groupsExcludePattern": settings.groups_exclude,
+        "groupsPattern": join.join(settings.groups if settings.failback != "settling" else (NO_GROUP,)),
+        "groupsExcludePattern": excluded["groupsExcludePattern"],
     }
-    return {field_: join.join(entries) for field_, entries in found.items() if entries}
+    return {field_: text for field_, text in found.items() if text is not None}
 
 
 def workers(settings: Mirror, version: str) -> Spec:

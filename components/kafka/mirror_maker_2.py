@@ -23,7 +23,7 @@ from components.dialects import Manifest, Spec, dialect
 from components.kubernetes_objects import per_program
 from components.monitoring import worker_rules
 from components.replication_flow import ReplicationFlow, previous_outputs
-from contract.stack_outputs import MirrorOutputs
+from contract.stack_outputs import FailedOverOutputs, MirrorOutputs
 from settings.mirror_parts import Scaling as ScalingSettings
 from settings.mirrors import Mirror
 from settings.stack import Stack
@@ -271,6 +271,9 @@ def _facts(args: MirrorMaker2Args, workers_set_by: ReplicasOwner, connect_url: s
         groups=mirror.groups,
         connect_url=connect_url,
     )
+    if (moved := mirror.failed_over) is not None:
+        parts = FailedOverOutputs(topics=moved.topics, groups=moved.groups, pending=moved.pending)
+        outputs = outputs.model_copy(update={"failed_over": parts})
     if mirror.clients is not None and mirror.clients.restart:
         outputs = outputs.model_copy(update={"restart_clients": True})
     return outputs.document()

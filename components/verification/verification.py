@@ -19,6 +19,7 @@ from components.verification.in_cluster import InClusterArgs, VerificationInClus
 from components.verification_run import SLACK_WEBHOOK, VerificationRun, destination_arguments
 from contract import verification_request
 from settings.client_properties import CERTIFICATE, PASSWORD, PRIVATE_KEY, security
+from settings.failed_over import groups_left_out, topics_left_out
 from settings.mirrors import BROKERS_DECIDE, Mirror
 from settings.names import SEPARATOR, copied
 from settings.stack import Stack
@@ -171,6 +172,7 @@ def build_request(
     mirror, version = flow.mirror, args.settings.mirror_version(flow.mirror)
     checkpoints: dict[str, Any] = {**named_checkpoints(mirror, version)}  # left out where the separator gives the name
     standby: dict[str, Any] = {"active": mirror.active} if mirror.standby == "read-only" else {}
+    split: dict[str, Any] = {"failed_over": mirror.failed_over.topics} if mirror.failed_over else {}
     request = verification_request.Request(
         stack=pulumi.get_stack(),
         source=_cluster_config("source", mirror.source.alias, flow.source, source_servers),
@@ -178,9 +180,9 @@ def build_request(
         mirror=verification_request.Mirror(
             name=mirror.name,
             topics=mirror.topics,
-            topics_exclude=mirror.topics_exclude,
+            topics_exclude=topics_left_out(mirror),
             groups=mirror.groups,
-            groups_exclude=mirror.groups_exclude,
+            groups_exclude=groups_left_out(mirror),
             naming=mirror.naming,
             separator=_separator(mirror, version),
             version=version,
@@ -198,6 +200,7 @@ def build_request(
             counts_from=_counts_from(mirror),
             topic_configs=_topic_configs(mirror),
             **standby,
+            **split,
             sync_topic_acls=mirror.sync_topic_acls,
             sync_group_offsets=mirror.sync_group_offsets,
             internal_topics=_internal_topics(mirror, version),
@@ -248,12 +251,17 @@ def _separator(mirror: Mirror, kafka_version: str) -> str:
 
 def _declared(mirror: Mirror) -> str:
     """Return why an `up` does not verify a mirror."""
-    return mirror.state if mirror.is_at_rest else f"with failback {mirror.failback}"
+    if mirror.is_at_rest:
+        return mirror.state
+    return f"with failback {mirror.failback}" if mirror.failback else "with topics that are failing over"
 
 
 def _counts_from(mirror: Mirror) -> dict[str, Any]:
     """Return where the mirror counts from as a document has it: a time as text, or offsets by partition."""
-    return {topic: where.time or dict(where.offsets) for topic, where in mirror.counts_from.items()}
+    left_out = mirror.failed_over.topics if mirror.failed_over else ()
+    return {
+        topic: where.time or dict(where.offsets) for topic, where in mirror.counts_from.items() if topic not in left_out
+    }
 
 
 def _topic_configs(mirror: Mirror) -> verification_request.TopicConfigs:
@@ -296,7 +304,11 @@ def _factor(mirror: Mirror) -> int | None:
 
 def _canary(canary: Canary | None, mirror: Mirror) -> verification_request.Canary | None:
     """Return the canary of a mirror that copies its topic; others have none, and nothing is added on a way back."""
-    if canary is None or mirror.failback is not None or not copied(canary.topic, mirror.topics, mirror.topics_exclude):
+    if (
+        canary is None
+        or mirror.failback is not None
+        or not copied(canary.topic, mirror.topics, topics_left_out(mirror))
+    ):
         return None
     return verification_request.Canary(topic=canary.topic, records=canary.records, partition=canary.partition)
 

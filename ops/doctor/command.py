@@ -32,6 +32,7 @@ from ops.inspection.snapshot import MirrorSnapshot
 from ops.recovery import break_glass
 from ops.recovery.break_glass import BreakGlass
 from ops.recovery.mirror_context import MirrorContext
+from settings.text import format_names
 
 CERTIFICATE_DAYS = 14
 SNAPSHOT_PARTS = (
@@ -105,6 +106,7 @@ def collect(
             *(note for note in kubernetes.notes if not (files and "logs" in note)),
             *_silent_connect(seen),
             *(f"{name}: {why}" for name, why in seen.more.problems.items() if name in _NOTED),
+            *_split(pair),
             *state_notes(found.get(STATE)),
             *left_out(mirror, (source, target), copies),
         ),
@@ -227,6 +229,11 @@ def _unseen(seen: MirrorSnapshot) -> tuple[str, ...]:
 def _silent_connect(seen: MirrorSnapshot) -> tuple[str, ...]:
     why = seen.connect_problem
     return (f"connect: {why}; the resource's status reports its connectors",) if why and seen.connectors else ()
+
+
+def _split(pair: MirrorContext) -> tuple[str, ...]:
+    split = pair.failed_over
+    return (f"{format_names(split.topics)}: failed over alone, so not looked at but for the fence",) if split else ()
 
 
 def left_out(mirror: Mirror, clusters: Iterable[ClusterObservation], copies: DuplicateScan | None) -> tuple[str, ...]:

@@ -103,6 +103,7 @@ HELP = {
     "mirror_active": "1 for the side that applications use by what is declared, 0 for the other.",
     "mirror_fenced": "1 if no application user may write the mirrored topics at the source, 0 if one may; only if its "
     "users can be read.",
+    "mirror_failed_over_topics": "Topics that are failed over by themselves, and are not copied any more.",
     "mirror_problems": "Things that ops status calls a problem of the mirror.",
     "mirror_lag_records": "Records from the first that is not mirrored to the end of the source.",
     "mirror_lag_seconds": "Age of the oldest record that is not mirrored by its own timestamp, 0 without one.",
@@ -143,6 +144,7 @@ def families(seen: MirrorSnapshot, certificates: Iterable[tuple[str, datetime]])
     add("cluster_reachable", seen.target_alive, side="target")
     if seen.fence is not None:
         add("mirror_fenced", seen.fence.in_force)
+    add("mirror_failed_over_topics", len(seen.pair.failed_over.topics) if seen.pair.failed_over else 0)
     add("mirror_problems", len(status.problems(seen)))
     if seen.lag is not None:
         add("mirror_lag_records", seen.lag.records)

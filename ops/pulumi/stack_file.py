@@ -34,7 +34,9 @@ _SECTIONS = {
     "KafkaUser": "users",
     "KafkaMirrorMaker2": "mirrors",
 }
-Values = Mapping[str, str | None]
+Setting = str | Mapping[str, list[str]]
+"""A word, or lists by name, which stand on one line."""
+Values = Mapping[str, Setting | None]
 _Pairs = list[tuple[yaml.Node, yaml.Node]]
 _INDENT = "  "
 Lists = Mapping[str, list[str]]
@@ -179,13 +181,15 @@ def _pairs(node: yaml.Node | None) -> _Pairs:
     return node.value if isinstance(node, yaml.MappingNode) else []
 
 
-def _replaced(text: str, node: yaml.Node, value: str) -> str:
+def _replaced(text: str, node: yaml.Node, value: Setting) -> str:
     if node.value == value:
         return text
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style:
+        raise ValueError(value)
     return text[: node.start_mark.index] + _scalar(value) + text[node.end_mark.index :]
 
 
-def _with(text: str, pairs: _Pairs, key: str, value: str, *, in_flow: bool) -> str:
+def _with(text: str, pairs: _Pairs, key: str, value: Setting, *, in_flow: bool) -> str:
     """Insert a new setting after the name: after the last setting a comment on something else may follow."""
     first = pairs[0][0].start_mark
     name = next(value for key, value in pairs if key.value == _NAME)
@@ -201,7 +205,8 @@ def _with(text: str, pairs: _Pairs, key: str, value: str, *, in_flow: bool) -> s
 def _without(text: str, pairs: _Pairs, at: int, *, in_flow: bool) -> str:
     """Remove a setting with its line; the first of an entry, which has the dash, up to the next setting."""
     key, value = pairs[at]
-    if not isinstance(value, yaml.ScalarNode) or value.style in ("|", ">"):
+    block = value.style in ("|", ">") if isinstance(value, yaml.ScalarNode) else not getattr(value, "flow_style", False)
+    if block:
         raise ValueError(key.value)
     if at == 0:
         return text[: key.start_mark.index] + text[pairs[1][0].start_mark.index :]
@@ -212,8 +217,10 @@ def _without(text: str, pairs: _Pairs, at: int, *, in_flow: bool) -> str:
     return text[: key.start_mark.index - key.start_mark.column] + text[end:]
 
 
-def _scalar(value: str) -> str:
+def _scalar(value: Setting) -> str:
     """Return the value as YAML; a plain word needs no quotes."""
+    if not isinstance(value, str):
+        return json.dumps(value)
     return value if _PLAIN.fullmatch(value) and yaml.safe_load(value) == value else json.dumps(value)
 
 

@@ -63,7 +63,7 @@ from ops.recovery.operation import (
 from ops.status import document as status
 from ops.status import table as status_table
 from settings import SettingsError
-from settings.text import format_count
+from settings.text import format_count, format_names
 
 CATCH_UP_S = 3600.0
 
@@ -225,6 +225,11 @@ def require_possible(seen: MirrorSnapshot, journal: Journal) -> None:
 
 def _problems(seen: MirrorSnapshot, journal: Journal) -> list[str]:
     known, problems = seen.pair, []
+    if known.active != "target" and (split := known.failed_over) is not None:
+        return [
+            f"mirror {known.mirror}: must have failed over as a whole to fail back (got {format_names(split.topics)} "
+            f"alone). Take the rest over, python -m ops failover --to {known.stack}, then fail back: all topics return."
+        ]
     if known.active != "target":
         problems.append(
             f"mirror {known.mirror}: must have the target active (the source is). There is nothing to fail back from."

@@ -7,7 +7,7 @@ journal, the plan, or the question whether to begin.
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,9 @@ from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack_file import verification_state
-from ops.recovery import draining, group_offsets, mirror_context, stranded_records, translation
+from ops.recovery import draining, group_offsets, stranded_records, topic_selection, translation
 from ops.recovery.client_workloads import FollowingClients
+from ops.recovery.failover_scope import Scope, WholeMirror
 from ops.recovery.fence import SourceFence
 from ops.recovery.fencing import STEP as FENCE
 from ops.recovery.fencing import Fencing
@@ -43,7 +44,8 @@ _NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call
 class Options:
     """What the person on call has asked for. `drain_s` is how long producers may take to stop.
 
-    `break_glass`: Pulumi is neither asked nor run. `without_fence`: people see to it that nobody writes.
+    `break_glass`: Pulumi is neither asked nor run. `without_fence`: people see to it that nobody writes. `part`: which
+    topics fail over by themselves (`topic_selection.py`).
     """
 
     path: str
@@ -52,11 +54,13 @@ class Options:
     report_dir: Path
     break_glass: bool = False
     without_fence: bool = False
+    part: Mapping[str, Any] = field(default_factory=dict)
 
     def kept(self) -> dict[str, Any]:
         """Return what must be the same when an interrupted failover goes on."""
         others = {"breakGlass": self.break_glass, "withoutFence": self.without_fence}
-        return {"path": self.path, "exact": self.exact, **{key: True for key, given in others.items() if given}}
+        given = {key: True for key, is_given in others.items() if is_given}
+        return {"path": self.path, "exact": self.exact, **given, **self.part}
 
 
 class Failover:
@@ -75,8 +79,10 @@ class Failover:
         say: Say,
         fence: SourceFence | None = None,
         reconcile: Callable[[], None] | None = None,
+        scope: Scope | None = None,
     ) -> None:
         self.pair = known
+        self.scope = scope or WholeMirror(pair=known, changes=changes, say=say)
         self.options = options
         self.changes = changes
         self._reconcile = reconcile
@@ -86,7 +92,8 @@ class Failover:
         self.unanswered: str | None = None
         """Why the source, which is given up, did not answer this command: it is not asked again before the switch."""
         self.fencing = Fencing(pair=known, at_source=fence, journal=journal, say=say) if fence is not None else None
-        state = verification_state(changes.file)
+        # What is verified of a mirror would shrink to a part of it.
+        state = None if options.part else verification_state(changes.file)
         self._prover = translation.Prover(known, options.report_dir, changes.environment, say, state)
         self.following = FollowingClients(known, changes.environment, journal, say)
 
@@ -104,10 +111,10 @@ class Failover:
         exact = "exactly, by the records" if self.options.exact else "as MirrorMaker has translated them"
         return [
             *begin,
-            Step("stop", "stop the mirror: nothing may be copied over what the target writes from now on", self.stop),
+            Step("stop", self.scope.stop_words, self.stop),
             Step("offsets", f"set the groups' offsets on the target, {exact}", self.offsets),
-            Step("switch", "record the target as active, and give applications its properties", self.switch),
-            *self.following.steps(),
+            Step("switch", self.scope.switch_words, self.switch),
+            *(self.following.steps() if self.scope.switches_clients else ()),
             Step("confirm", "read back who is active and where the groups stand", self.confirm),
             *([Step("reconcile", "let Pulumi take over what was changed", self.reconcile)] if self._reconcile else ()),
         ]
@@ -187,9 +194,8 @@ class Failover:
         return {"notMirrored": sum(left.values()), "why": ""}
 
     def stop(self) -> Facts:
-        """Declare the mirror stopped, carry it out, and note where both sides stand from now on."""
-        self.changes.set_mirror(self.pair.mirror, {"state": self.pair.rest_state})
-        self.changes.up(None, self.say)
+        """Let nothing be copied any more, and note where both sides stand from now on."""
+        self.scope.stop()
         if self.options.path == PLANNED:
             self._insist_at_rest()
         target = connected(self.pair.target())
@@ -214,7 +220,7 @@ class Failover:
         return {**self._on(target).set_proven(active), "activeOnTarget": active}
 
     def switch(self) -> Facts:
-        """Record the new active side in the stack's settings, outputs and the Secret that applications read."""
+        """Let the target be active, unless either side was written to since it was compared."""
         if SWITCHING not in self.journal.steps:
             if self.options.path == PLANNED:
                 self._insist_at_rest()
@@ -224,20 +230,13 @@ class Failover:
             self.say(f"  on the source only by now: {stranded_records.named(left)}")
         if self.fencing is not None and self.options.path == UNPLANNED:
             self.fencing.declare({tp.topic for tp in self._ends(connected(self.pair.target()))})
-        self.changes.set_mirror(self.pair.mirror, {"state": self.pair.rest_state, "active": "target"})
-        self.changes.up(self.pair.mirror, self.say)
+        topic_selection.take_in_earlier(self.journal)
+        self.scope.switch()
         return {"switchedAt": now()}
 
     def confirm(self) -> Facts:
         """Read back what applications will find; raises OpsError if it is not what was set."""
-        known = mirror_context.load(
-            self.pair.stack, self.pair.mirror, self.changes.environment, self.pair.project, self.changes.outputs
-        )
-        if known.active != "target":
-            raise OpsError(
-                f"stack {known.stack}: output mirrors.{known.mirror}.active must be target after the switch (got "
-                f"{known.active}). Look at the stack file and run the command again."
-            )
+        known = self.scope.read_back()
         target = connected(self.pair.target())
         groups = self.journal.steps["offsets"]["groups"]
         wanted = ((group, draining.read_places(found["offsets"])) for group, found in groups.items())
@@ -248,7 +247,7 @@ class Failover:
             "clientsSecret": known.outputs.clients_secret,
             **self._stranded(),
             **pending,
-            **replace(self.following, pair=known).listed(),
+            **(replace(self.following, pair=known).listed() if self.scope.switches_clients else {}),
         }
 
     def reconcile(self) -> Facts:
@@ -268,8 +267,7 @@ class Failover:
 
     def _run_again(self) -> None:
         """Let the mirror copy what was written since it was drained, and forget all that was done since."""
-        self.changes.set_mirror(self.pair.mirror, {"state": "running"})
-        self.changes.up(None, self.say)
+        self.scope.run_again()
         self.journal.forget("drain", "prove", "stop", "offsets")
 
     def _stranded(self) -> Facts:
@@ -317,6 +315,7 @@ class Failover:
     def _planned_offsets(self, target: Cluster) -> Facts:
         proof = self._prover.of_now(connected(self.pair.source()))
         stood = proof.committed()
+        self.scope.require_groups(stood)
         group_offsets.require_inactive(target, stood)
         costs, on_target = self._costs(proof), self._on(target)
         if not self.options.exact:

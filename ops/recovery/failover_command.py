@@ -4,10 +4,9 @@ Owns the options, the plan, what makes a failover impossible, and the summary. D
 """
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -30,26 +29,27 @@ from ops.console import log as say
 from ops.errors import OpsError
 from ops.inspection import probes, snapshot
 from ops.inspection.snapshot import MirrorSnapshot
-from ops.pulumi.stack import PulumiStack
 from ops.recovery import (
     break_glass,
     client_workloads,
     failover,
     failover_result,
     fence,
+    mirror_context,
     stranded_records,
-    undeployed_changes,
+    topic_scope,
+    topic_selection,
 )
 from ops.recovery.break_glass import BreakGlass
 from ops.recovery.failover import PLANNED, Options
+from ops.recovery.failover_changes import FailoverChanges
 from ops.recovery.fencing import STEP
 from ops.recovery.journal import Journal
-from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
+from ops.recovery.mirror_context import FAILBACK_SUFFIX, connected
 from ops.recovery.operation import (
     DRY_RUN_ENDED,
     DryRun,
     ReportDir,
-    StackChanges,
     Step,
     WithoutFence,
     Yes,
@@ -61,12 +61,17 @@ from ops.recovery.operation import (
     steps_document,
     steps_table,
 )
+from ops.recovery.topic_selection import TOPICS
 from ops.status import document as status
 from ops.status import table as status_table
 from settings import SettingsError
-from settings.text import format_count
+from settings.text import format_count, format_names
 
 DRAIN_S = 120.0
+_ONLY_PLANNED = (
+    "--topic: must be given for a planned failover by Pulumi only (got --unplanned or --break-glass). A source that is "
+    "lost is lost for all topics: leave --topic out. Nothing was changed."
+)
 
 Exact = Annotated[
     bool, typer.Option("--exact", help="Set groups' offsets by the records themselves: nothing is skipped or repeated.")
@@ -89,6 +94,10 @@ def command(
     ] = False,
     without_fence: WithoutFence = False,
     without_pulumi: BreakGlass = False,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", metavar="PATTERN", help="Only topics that this regular expression of Java matches."),
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     report_dir: ReportDir = None,
@@ -105,6 +114,9 @@ def command(
     No record is lost; with --exact none is read again. If it ends before the switch, they may write again. With
     --unplanned the source is given up, and what stays behind is reported; it is fenced once it answers.
 
+    With --topic only these topics fail over, planned, with the groups that read them and nothing else of the mirror.
+    It goes on with the rest. The Secret of the active side stays as it is. One of the mirror takes the rest over.
+
     An interrupted failover goes on with the same command; a planned one whose source is lost meanwhile goes on with
     --unplanned. Exit 0 if the target is active, 2 if not, 1 if you answer no, if after a planned failover the source
     has records that came later, or does not answer, if after an unplanned one a group may skip records, or if workloads
@@ -112,26 +124,35 @@ def command(
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         with only_reading(say), reading("the stack and its mirror"):
-            known = break_glass.loader(without_pulumi)(to, mirror, os.environ, folder)
+            if topic is not None and (unplanned or without_pulumi):
+                raise OpsError(_ONLY_PLANNED)
+            mirrored = break_glass.loader(without_pulumi)(to, mirror, os.environ, folder)
             options = failover.Options(
                 path=failover.UNPLANNED if unplanned else failover.PLANNED,
                 exact=exact,
                 drain_s=drain_s,
-                report_dir=report_dir or default_report_dir("failover", known),
+                report_dir=report_dir or default_report_dir("failover", mirrored),
                 break_glass=without_pulumi,
                 without_fence=without_fence,
             )
-            journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
+            journal = Journal.load(mirrored.resource.namespace, mirrored.mirror, os.environ, mirrored.resource.context)
             if not dry_run:
                 journal.require_free()
-            how = _How.of(known, folder, journal, without_pulumi=without_pulumi)
+            how = FailoverChanges.of(
+                mirrored, folder, journal, without_pulumi=without_pulumi, of_topics=topic is not None
+            )
+            known, scope = mirrored, None
+            if topic is not None:
+                chosen = topic_selection.select(mirrored, topic, journal, options.kept())
+                options = replace(options, part=chosen.kept())
+                known = mirror_context.narrowed(mirrored, chosen.topics, os.environ)
+                scope = topic_scope.of(mirrored, chosen, how.changes.file, journal, os.environ, say)
             at_source, unfenced = fence.chosen(
                 known, folder, os.environ, say, journal.require_held, without=without_fence
             )
             preview_afterwards = unplanned and not dry_run and how.reconciles and not without_preview
-            work = failover.Failover(
-                known, options, how.changes, journal, say, at_source, how.reconcile(preview_first=preview_afterwards)
-            )
+            reconcile = how.reconcile(preview_first=preview_afterwards)
+            work = failover.Failover(known, options, how.changes, journal, say, at_source, reconcile, scope)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
             with reading("both clusters and the mirror"):
@@ -144,10 +165,9 @@ def command(
                 how.changes.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
             if at_source is not None and not unplanned and STEP not in journal.steps:
                 at_source.require_reachable()
-            warnings = [] if preview_afterwards else [break_glass.UNSEEN if how.pulumi is None else _UNSEEN]
-            if how.pulumi is not None and not without_preview and not preview_afterwards:
-                with reading("what `pulumi up` would change, by a preview with the policy pack"):
-                    warnings = _nothing_else(how.pulumi, known.mirror, journal, options)
+            if scope is not None and not journal.may_have_changed:
+                topic_selection.require_undivided(connected(known.source()), mirrored, scope.chosen.topics)
+            warnings = how.previewed(journal, without_preview=without_preview, preview_afterwards=preview_afterwards)
             of_preview = *warnings, *how.warnings, *unfenced
             plan = FailoverPlan(
                 seen=seen,
@@ -155,14 +175,14 @@ def command(
                 steps=tuple(steps),
                 journal=journal,
                 of_preview=of_preview,
-                workloads=work.following.listed(),
+                workloads={} if scope is not None else work.following.listed(),
             )
             if dry_run:
                 show(as_json, plan.document(), plan.table)
                 say(DRY_RUN_ENDED)
                 return
             stderr().print(plan.table())
-            require_yes(yes, f"Make {known.name_of('target')} active now?", as_json)
+            require_yes(yes, plan.question, as_json)
             gives_up = unplanned or without_pulumi
             journal.begin("failover", options.kept(), gives_up=gives_up, steps=[step.name for step in steps])
             carry_out(steps, journal, say, work.lift_fence)
@@ -176,71 +196,6 @@ def command(
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command("failover")(command)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _How:
-    """How a failover's changes are carried out: directly, by Pulumi, or directly and taken over by Pulumi at the end.
-
-    `pulumi` is None where it is neither asked nor run.
-    """
-
-    mirror: str
-    changes: StackChanges
-    pulumi: PulumiStack | None
-    warnings: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, known: MirrorContext, folder: Path, journal: Journal, *, without_pulumi: bool) -> Self:
-        """Change directly if the copy beside the mirror is up to date; warn where Pulumi makes the changes itself."""
-        where: Any = {"folder": folder, "name": known.stack, "environment": os.environ}
-        may = journal.require_held
-        if without_pulumi:
-            direct = break_glass.direct_changes(known.mirror, **where, require_permission=may)
-            return cls(mirror=known.mirror, changes=direct, pulumi=None)
-        pulumi = PulumiStack(**where, require_permission=may)
-        try:
-            direct = break_glass.direct_changes(known.mirror, **where, require_permission=may)
-            why = break_glass.why_outdated(direct, known)
-        except OpsError as error:
-            why = str(error).splitlines()[0]
-        if why is None:
-            return cls(mirror=known.mirror, changes=direct, pulumi=pulumi)
-        slower = f"each change is a `pulumi up` of its own, which takes longer, because {why}"
-        return cls(mirror=known.mirror, changes=pulumi, pulumi=pulumi, warnings=(slower,))
-
-    @property
-    def reconciles(self) -> bool:
-        """Whether Pulumi takes over at the end what was changed without it."""
-        return self.pulumi is not None and self.changes is not self.pulumi
-
-    def reconcile(self, *, preview_first: bool) -> Callable[[], None] | None:
-        """Return what lets Pulumi take it over, if it has to; first a preview that refuses other changes, if wanted."""
-        pulumi = self.pulumi
-        if pulumi is None or not self.reconciles:
-            return None
-
-        def reconcile() -> None:
-            if preview_first:
-                for warning in undeployed_changes.require_none(pulumi, self.mirror, resumes=True):
-                    say(f"! {warning}")
-            pulumi.up(self.mirror, say)
-
-        return reconcile
-
-
-_UNSEEN = "no preview was made: what else lies in the checkout is unknown, and is carried out with it"
-
-
-def _nothing_else(pulumi: PulumiStack, mirror: str, journal: Journal, options: Options) -> list[str]:
-    """What a preview warns of; raises OpsError if it cannot be made, or shows changes that are not the failover's."""
-    try:
-        return undeployed_changes.require_none(pulumi, mirror, resumes=journal.may_have_changed)
-    except OpsError as error:
-        raise OpsError(
-            f"{error}\nNothing was changed by this command. If it cannot wait: --without-preview carries out whatever "
-            "else lies in the checkout."
-        ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +217,12 @@ class FailoverPlan:
     def warnings(self) -> list[str]:
         """What does not keep the failover from happening and should not be missed."""
         found = [*self.of_preview]
+        if self.topics:
+            found.append(failover_result.POINTED_BY_PEOPLE.format(secret=self.seen.pair.outputs.clients_secret))
+        elif split := self.seen.pair.failed_over:
+            found.append(
+                f"{format_names(split.topics)} failed over before: this is for the rest, and a failback brings all back"
+            )
         if self.seen.pair.outputs.clients_secret is None:
             found.append(
                 "nobody switches the applications: the mirror has no `clients` in its settings, so there is no Secret "
@@ -279,6 +240,19 @@ class FailoverPlan:
             found.append(f"the latest verification has the verdict {proof['verdict']}")
         return found
 
+    @property
+    def topics(self) -> list[str]:
+        """The topics that fail over by themselves; empty for a whole mirror."""
+        return list(self.options.part.get(TOPICS) or ())
+
+    @property
+    def question(self) -> str:
+        """What the person on call is asked."""
+        name = self.seen.pair.name_of("target")
+        if self.topics:
+            return f"Let applications use {format_names(self.topics)} at {name} now?"
+        return f"Make {name} active now?"
+
     def document(self) -> dict[str, Any]:
         """Return the plan as `--dry-run --json` prints it."""
         found = status.document(self.seen)
@@ -287,6 +261,7 @@ class FailoverPlan:
             "mirror": self.seen.pair.mirror,
             "path": self.options.path,
             "exact": self.options.exact,
+            "topics": self.topics or None,
             "resumes": self.journal.under_way,
             "steps": steps_document(self.steps, self.journal),
             "cost": found["failover"],
@@ -300,6 +275,7 @@ class FailoverPlan:
         """Return the plan for people."""
         found = status.document(self.seen)
         word = f"Failover of {self.seen.pair.mirror} to stack {self.seen.pair.stack}, {self.options.path}"
+        word += f", of {format_names(self.topics)} alone" if self.topics else ""
         word += ", goes on where it stopped" if self.journal.under_way else ""
         notes = [Text(f"! {warning}", "yellow") for warning in self.warnings]
         notes += client_workloads.planned(self.seen.pair, self.workloads)

@@ -15,8 +15,13 @@ from ops.recovery import client_workloads, stranded_records
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext
+from ops.recovery.topic_selection import TOPICS
 from ops.status.table import GROUPS_SHOWN
 from settings.text import format_count, format_names
+
+POINTED_BY_PEOPLE = (
+    "Secret {secret} stays as it is, for it is the whole mirror's: point the applications of these topics to the target"
+)
 
 
 def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[str, Any]:
@@ -26,6 +31,7 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
     planned failover what was written there since it was drained. None: the source could not be asked. `recordsLost` is
     their sum; if an unplanned one could not ask at the end, what it found when the mirror was stopped.
     `workloads` and what belongs to them: `client_workloads.result`.
+    `topics` failed over by themselves, None after a failover of the mirror; `active` is the side of the mirror.
     `pendingFence` is the reason why, after an unplanned one, the source is not fenced yet.
     A group's `repeated` is None where the source could not be asked: at most `left`, which it
     has to read on the target. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of
@@ -43,6 +49,7 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
         "mirror": known.mirror,
         "path": options.path,
         "exact": options.exact,
+        "topics": options.part.get(TOPICS),
         "active": steps["confirm"]["active"],
         "clientsSecret": steps["confirm"]["clientsSecret"],
         "recordsLost": lost if planned or lost is not None else measured.get("notMirrored"),
@@ -68,8 +75,12 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
 
 def summary(done: Mapping[str, Any]) -> RenderableType:
     """Return what a finished failover has come to, for people."""
+    topics = done.get("topics")
+    what = f"for {format_names(topics)} " if topics else ""
     lines: list[RenderableType] = [
-        Text(f"{done['mirror']}: the target of stack {done['stack']} is active since {done['switchedAt']}.", "bold"),
+        Text(
+            f"{done['mirror']}: the target of stack {done['stack']} is active {what}since {done['switchedAt']}.", "bold"
+        ),
         stranded_records.written_afterwards(done["stranded"], "source", "target", "the failback brings them over")
         if done["path"] == PLANNED
         else Text(lost(done["recordsLost"], asked=done["stranded"] is not None)),
@@ -93,6 +104,8 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     text = (
         f"Applications find the target's properties in Secret {secret}." if secret else "No Secret tells applications."
     )
+    if topics:
+        text = f"{POINTED_BY_PEOPLE.format(secret=secret)}." if secret else text
     lines += [Text(text), *client_workloads.summary(done)]
     if why := done.get("pendingFence"):
         lines.append(

@@ -5,7 +5,7 @@ own the fence itself (`fence.py`).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ops import verify
@@ -33,12 +33,14 @@ class FenceStatus:
         stack: Stack of the source.
         users: Whether each application user may write a mirrored topic there.
         declared: Whether the source's stack file has a fence for topics of the mirror.
+        failed_over: Whether each application user may write a topic there that is failed over by itself.
     """
 
     cluster: str
     stack: str
     users: Mapping[str, bool]
     declared: bool
+    failed_over: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def may_write(self) -> list[str]:
@@ -67,6 +69,9 @@ class FenceStatus:
         if active == "target" and self.may_write:
             users = ", ".join(self.may_write)
             return TAKES_WRITES, f"the target is active, and {users} may write the mirrored topics at {self.cluster}"
+        if moved := sorted(user for user, may in self.failed_over.items() if may):
+            what = f"topics are failed over by themselves, and {', '.join(moved)} may write them at {self.cluster}"
+            return TAKES_WRITES, what
         if active == "source" and self.refused:
             users = ", ".join(self.refused)
             return LEFT_BEHIND, f"the source is active, and {users} may not write the mirrored topics there"
@@ -82,6 +87,7 @@ class FenceStatus:
             "mayWrite": self.may_write,
             "refused": self.refused,
             "declared": self.declared,
+            "mayWriteFailedOver": sorted(user for user, may in self.failed_over.items() if may),
         }
 
 
@@ -96,10 +102,12 @@ def observe(pair: MirrorContext, environment: Mapping[str, str]) -> FenceStatus 
             return None
         declared = found.declared(mirror)
         topics, prefixes = fence.covered(mirror, ())
-        if declared is None and not topics and not prefixes:
+        moved = pair.failed_over.topics if pair.failed_over is not None else ()
+        if declared is None and not topics and not prefixes and not moved:
             return None
         quick = replace(found, rights=replace(found.rights, call_within_s=CALL_WITHIN_S, tried_within_s=0.0))
         users = quick.missing(declared or found.of(topics, prefixes))
+        of_moved = quick.missing(found.of(moved, ())) if moved else {}
     except _UNKNOWN:
         return None
     return FenceStatus(
@@ -107,6 +115,7 @@ def observe(pair: MirrorContext, environment: Mapping[str, str]) -> FenceStatus 
         stack=verify.label_of(pair.source_stack),
         users=users,
         declared=declared is not None,
+        failed_over=of_moved,
     )
 
 

@@ -39,7 +39,8 @@ class Fencing:
     def noted(self) -> Facts | None:
         """What the journal says is fenced, or shall be: by this operation, or by the failover before a failback."""
         entry = self.journal.entry or {"steps": {}}
-        before = (entry.get("before") or {}).get("steps") or {}
+        fails_back = entry.get("command") == "failback"
+        before = ((entry.get("before") or {}).get("steps") or {}) if fails_back else {}
         found: Facts | None = entry["steps"].get(FENCING) or before.get(FENCING)
         return found
 
@@ -69,7 +70,8 @@ class Fencing:
     def declare(self, remote_topics: Iterable[str]) -> None:
         """Write down what is to be fenced once the source answers: into the journal and the source's stack file."""
         noted, mirror = self.noted, self.pair.request.mirror
-        wanted = fence.made(noted) if noted else self._covered(fence.names_at_source(mirror, remote_topics))
+        every = self._covered(fence.names_at_source(mirror, remote_topics))
+        wanted = fence.plus(fence.made(noted), every) if noted else every
         self._note(wanted, (noted or {}).get("denied") or [])
         try:
             self.at_source.declare(wanted)

@@ -52,13 +52,22 @@ def apply_secret(
     )
 
 
+def custom_object(api: client.ApiClient, api_version: str, kind: str, namespace: str, name: str) -> Object:
+    """Return a custom resource that exists as the API server has it; raises ApiException."""
+    group, _, version = api_version.rpartition("/")
+    found: Object = client.CustomObjectsApi(api).get_namespaced_custom_object(
+        group, version, namespace, f"{kind.lower()}s", name, _request_timeout=CALL_WITHIN_S
+    )
+    return found
+
+
 def apply_spec(
     api: client.ApiClient, api_version: str, kind: str, namespace: str, name: str, fields: Mapping[str, Any]
 ) -> None:
     """Replace fields of the `spec` of a custom resource that exists; None removes one. Raises ApiException."""
     group, _, version = api_version.rpartition("/")
     custom, place = client.CustomObjectsApi(api), (group, version, namespace, f"{kind.lower()}s", name)
-    live = custom.get_namespaced_custom_object(*place, _request_timeout=CALL_WITHIN_S)
+    live = custom_object(api, api_version, kind, namespace, name)
     body, manager = _applied_as(live, api_version, kind, namespace, name)
     spec = {**(body.get("spec") or {}), **fields}
     body = {**body, "spec": {key: value for key, value in spec.items() if value is not None}}

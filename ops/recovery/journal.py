@@ -136,28 +136,36 @@ class Journal:
     def _begin(self, command: str, options: Mapping[str, Any], gives_up: bool, steps: list[str]) -> None:
         entry, own = self.entry, {"of": steps, "by": self._lease.identity}
         if entry is None or not self.under_way:
-            before = {key: entry[key] for key in ("command", "finishedAt", "steps")} if entry else None
-        elif entry["command"] == command and (entry["options"] == dict(options) or gives_up):
+            before = {key: entry[key] for key in ("command", "options", "finishedAt", "steps")} if entry else None
+        elif entry["command"] == command and (
+            entry["options"] == dict(options) or (gives_up and _of_topics(entry["options"]) == _of_topics(options))
+        ):
             # Written in any case: whoever else is at it ends at its next note.
             entry = {key: value for key, value in entry.items() if key != "holder"}  # of earlier releases
             self.entry = {**entry, "options": dict(options), "resumedAt": now(), **own}
             self._write()
             return
-        elif not self.may_have_changed:
+        elif not self.may_have_changed or (gives_up and self._is_overtaken(entry, command, options)):
             before = entry["before"]
         else:
-            raise self._other(entry, command, options)
+            raise self.unfinished(command, options)
         self.entry = {
             "command": command,
             "options": dict(options),
             "startedAt": now(),
             "finishedAt": None,
-            "steps": {},
+            "steps": _fence_of(entry) if self.may_have_changed else {},
             "begun": [],
             "before": _kept(before),
             **own,
         }
         self._write()
+
+    def _is_overtaken(self, entry: Facts, command: str, options: Mapping[str, Any]) -> bool:
+        """Whether a failover of some topics is under way, and the mirror's source is given up before they switch."""
+        topics = _of_topics(entry["options"]) is not None and _of_topics(options) is None
+        lost = options.get("path") == "unplanned"
+        return topics and lost and command == entry["command"] and "switching" not in entry["steps"]
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -188,7 +196,9 @@ class Journal:
         self.entry = {**entry, "at": step, "begun": [*earlier, step]}
         self._write()
 
-    def _other(self, entry: Facts, command: str, options: Mapping[str, Any]) -> OpsError:
+    def unfinished(self, command: str, options: Mapping[str, Any]) -> OpsError:
+        """Return the error of a command that differs from the operation under way."""
+        entry = self.entry or {"command": "nothing", "options": {}, "startedAt": "never"}
         known, asked = {"command": entry["command"], **entry["options"]}, {"command": command, **options}
         different = [key for key in {**known, **asked} if known.get(key) != asked.get(key)]
         differences = ", ".join(f"{key} {known.get(key)!r} (got {asked.get(key)!r})" for key in different)
@@ -244,6 +254,16 @@ def _kept(before: Facts | None) -> Facts | None:
     if before is None:
         return None
     return {**before, "steps": {name: facts for name, facts in before["steps"].items() if name in ("stop", "fencing")}}
+
+
+def _of_topics(options: Mapping[str, Any]) -> str | None:
+    """The pattern of a failover of some topics; None for one of a whole mirror."""
+    return options.get("topic")
+
+
+def _fence_of(entry: Facts | None) -> Facts:
+    """What an operation that another one overtakes has fenced, which is to be taken down with the other one's."""
+    return {name: facts for name, facts in (entry or {"steps": {}})["steps"].items() if name == "fencing"}
 
 
 def now() -> str:

@@ -3,20 +3,21 @@
 Owns how commands find a mirror. Connects to nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from contract.documents import parse
 from contract.fields import VerificationError
-from contract.stack_outputs import ClusterOutputs, MirrorOutputs
+from contract.stack_outputs import ClusterOutputs, FailedOverOutputs, MirrorOutputs
 from contract.verification_request import Request, Resource
 from kafka.cluster import Cluster
 from ops import verify
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs, typed_outputs
+from settings.failed_over import exactly
 from settings.files import beside
 
 FAILBACK_SUFFIX = "-failback"
@@ -84,6 +85,11 @@ class MirrorContext:
         """Whether copies have the names of their originals."""
         return self.request.mirror.naming == "identity"
 
+    @property
+    def failed_over(self) -> FailedOverOutputs | None:
+        """Topics that applications use at the target by themselves; None where both sides are not split."""
+        return self.outputs.failed_over
+
     def source(self) -> Cluster:
         """Return the source, not connected yet."""
         return Cluster(self.request.source)
@@ -138,8 +144,30 @@ def names(outputs: Mapping[str, Any]) -> list[str]:
 
 def carrying(known: MirrorContext, like: MirrorContext, environment: Mapping[str, str]) -> MirrorContext:
     """Return the pair with the topics of another one: a mirror that is not to copy yet is declared with none."""
-    mirror = {**known.plan.request["mirror"]}
-    mirror |= {key: like.plan.request["mirror"][key] for key in ("topics", "topics_exclude")}
+    changed = {key: like.plan.request["mirror"][key] for key in ("topics", "topics_exclude")}
+    return _with_mirror(known, changed, environment)
+
+
+def narrowed(known: MirrorContext, topics: Iterable[str], environment: Mapping[str, str]) -> MirrorContext:
+    """Return the pair with some of its topics only, by their names, also such as are failed over by themselves.
+
+    Groups that have moved with topics count again. Nothing is sent through such a mirror.
+    """
+    names, asked = [*topics], known.plan.request["mirror"]
+    moved = {exactly(group) for group in (known.failed_over.groups if known.failed_over else ())}
+    changed = {
+        "topics": [exactly(name) for name in names],
+        "topics_exclude": [],
+        "groups_exclude": [pattern for pattern in asked.get("groups_exclude") or () if pattern not in moved],
+        "failed_over": [],
+        "canary": None,
+        "counts_from": {key: value for key, value in (asked.get("counts_from") or {}).items() if key in names},
+    }
+    return _with_mirror(known, changed, environment)
+
+
+def _with_mirror(known: MirrorContext, changed: Mapping[str, Any], environment: Mapping[str, str]) -> MirrorContext:
+    mirror = {**known.plan.request["mirror"], **changed}
     planned = replace(known.plan, request={**known.plan.request, "mirror": mirror})
     return replace(known, plan=planned, request=_request(planned, environment))
 

@@ -117,6 +117,7 @@ def _command(journal: Journal, entry: Mapping[str, Any], stack: str, project: Pa
     words += [str(options.get("to")), "--stack", stack] if entry["command"] == "failback" else [stack]
     words += ["--mirror", journal.mirror]
     words += ["--exact"] if options.get("exact") else []
+    words += ["--topic", shlex.quote(str(options["topic"]))] if options.get("topic") else []
     words += ["--unplanned"] if options.get("path") == "unplanned" else []
     words += ["--without-fence"] if options.get("withoutFence") else []
     words += ["--break-glass"] if options.get("breakGlass") else []

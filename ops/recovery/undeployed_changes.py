@@ -33,7 +33,8 @@ _FOLLOWING = (
 # Rights of applications follow a mirror's `active`.
 _RIGHTS = "spec.authorization"
 # How the operators are told to stop, pause and start a mirror; without an autoscaler its replicas are declared.
-_STATE_PROPERTIES = {"state", "pause", "replicas"}
+# What it leaves out, where topics fail over by themselves.
+_STATE_PROPERTIES = {"state", "pause", "replicas", "topicsExcludePattern", "groupsExcludePattern"}
 
 
 def require_none(pulumi: PulumiStack, mirror: str, *, resumes: bool, fails_back: bool = False) -> list[str]:

@@ -18,6 +18,7 @@ import yaml
 from ops.errors import OpsError
 from ops.render.client_endpoints import ENV_SINCE, ClientEndpoint, End, Kind, Secrets
 from settings.client_properties import Section, sasl_jaas_config
+from settings.failed_over import groups_left_out, topics_left_out
 from settings.mirrors import Mirror
 from settings.model import Scalar
 from settings.users import SASL_MECHANISMS
@@ -201,8 +202,8 @@ def _flow(flow: Mirror) -> Section:
     factor = flow.replication_factor
     values: Values = {"enabled": True}
     lists = {
-        "topics": flow.topics, "topics.exclude": flow.topics_exclude,
-        "groups": flow.groups, "groups.exclude": flow.groups_exclude,
+        "topics": flow.topics, "topics.exclude": topics_left_out(flow),
+        "groups": flow.groups, "groups.exclude": groups_left_out(flow),
         "config.properties.exclude": flow.config_properties_exclude,
     }  # fmt: skip
     values |= {key: ",".join(entries) for key, entries in lists.items() if entries}

@@ -27,6 +27,7 @@ def document(seen: MirrorSnapshot) -> dict[str, Any]:
         "activeCluster": pair.name_of(pair.active),
         "state": pair.state,
         "naming": pair.request.mirror.naming,
+        "failedOver": pair.failed_over.document() if pair.failed_over is not None else None,
         "clientsSecret": pair.outputs.clients_secret,
         "source": {**_side(seen.source), "stack": pair.source_stack},
         "target": {**_side(seen.target), "stack": pair.stack},

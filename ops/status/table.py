@@ -8,7 +8,7 @@ from rich.text import Text
 from ops.console import AdaptiveTable, Column
 from ops.recovery.operation import NOTHING_CHANGED
 from ops.status.document import HEALTHY, UNKNOWN
-from settings.text import format_count
+from settings.text import format_count, format_names
 
 _GOOD, _BAD, _DIM = "green", "bold red", "dim"
 GROUPS_SHOWN = 30
@@ -58,6 +58,8 @@ def _clusters(found: dict[str, Any]) -> AdaptiveTable:
 def _mirror(found: dict[str, Any]) -> AdaptiveTable:
     grid = AdaptiveTable("mirror", (Column("what", name=True), Column("value")), show_header=False)
     grid.add_row("declared", f"{found['state']}, naming {found['naming']}")
+    if split := found["failedOver"]:
+        grid.add_row("failed over alone", f"{format_names(split['topics'])}: left out of what follows")
     grid.add_row("resource", _readiness(found["resource"]))
     for one in found["connectors"] or []:
         running = one["state"] == "RUNNING" and set(one["tasks"]) <= {"RUNNING"}

@@ -11,7 +11,7 @@ from settings.errors import Problem, Subject
 from settings.fence import Fence, coverage, has_rules
 from settings.mirror_parts import Clients, clients_secret
 from settings.mirrors import Mirror
-from settings.names import literal, may_overlap
+from settings.names import copied, literal, may_overlap
 from settings.parsing import ParsedStack
 from settings.platform import Platform
 from settings.replication_topology import ReplicationTopology, TopicFlow
@@ -209,6 +209,24 @@ def failback(at: Subject, mirror: Mirror) -> list[Problem]:
             "Leave configDefaults out."
         )
     return problems
+
+
+def failed_over(at: Subject, mirror: Mirror) -> Iterator[Problem]:
+    """Yield what keeps topics from failing over by themselves: all have, or they are none of the mirror's."""
+    moved = mirror.failed_over
+    if moved is None:
+        return
+    at, name = at.inside("failedOver"), "failedOver"
+    fix = "`python -m ops failover` sets and removes it by itself."
+    if mirror.active != "source":
+        yield at.problem(name, "must not be given while target is active", key="", fix=fix, got=", ".join(moved.topics))
+    for field, topics in (("topics", moved.topics), ("pending", moved.pending)):
+        for index, topic in enumerate(topics):
+            known = copied(topic, mirror.topics, mirror.topics_exclude)
+            if known if field == "topics" else topic in moved.topics:
+                continue
+            rule = "must be topics of the mirror" if field == "topics" else "must be some of its topics"
+            yield at.problem(f"{name}.{field}", rule, topic, fix, key=f"{field}[{index}]")
 
 
 def sharing(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:

@@ -43,6 +43,7 @@ def mirrors(found: Mapping[int, Mirror], context: RuleContext) -> Iterator[Probl
         yield from active.active(at, mirror, context.platform)
         yield from active.clients(at, mirror, context.cluster, context.users)
         yield from failback(at, mirror)
+        yield from active.failed_over(at, mirror)
         yield from mirror_resources.scaling(at, mirror)
         yield from annotations(at, mirror.annotations)
         if context.platform is not None:

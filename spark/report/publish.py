@@ -34,7 +34,7 @@ from spark.run_context import RunContext
 VERSION = 1
 """Of the shape that report.schema.json describes: higher when a field goes or changes its meaning."""
 NOT_REPORTED = ("findings", "anchors", "read_at_source", "read_at_target")
-SCOPE = ("topics", "topics_exclude", "groups", "groups_exclude", "naming")
+SCOPE = ("topics", "topics_exclude", "groups", "groups_exclude", "failed_over", "naming")
 
 
 def document(

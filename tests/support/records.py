@@ -97,6 +97,12 @@ def committed(client: Client, group: str) -> dict[str, int]:
     return result
 
 
+def forget(client: Client, group: str) -> None:
+    """Delete a group without members."""
+    admin = AdminClient(client)  # must outlive the answer
+    admin.delete_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result(TIMEOUT_S * 2)
+
+
 def consume(client: Client, topic: str, group: str) -> None:
     """Read a topic to its end as a member of the group and commit; raises KafkaException if refused."""
     consumer = Consumer(client | {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"})

@@ -56,7 +56,7 @@ def mirror(
     settings: Mirror, version: str, platform: Platform, source: MirrorClusterSpec, target: MirrorClusterSpec
 ) -> Spec:
     """KafkaMirrorMaker2 with the annotations that the license service reads; patterns are lists, as IBM writes them."""
-    spec = strimzi_v1beta2.mirror_of_clusters(settings, version, platform, source, target, ",")
+    spec = strimzi_v1beta2.mirror_of_clusters(settings, version, platform, source, target)
     annotations = cloud_pak_annotations(platform.counted_as, settings.name)
     counted = {**spec, "template": {"pod": {"metadata": {"annotations": annotations}}}}
     return cluster_spec.with_overrides(counted, settings.spec_overrides)

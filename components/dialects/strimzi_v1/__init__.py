@@ -52,7 +52,7 @@ def mirror(
                     **mirror_spec.configured(settings, mirror_spec.source_config(settings, source)),
                 },
                 **mirror_spec.connectors(settings, version, platform),
-                **mirror_spec.patterns(settings, "|"),
+                **mirror_spec.patterns(settings, platform),
             }
         ],
     }

@@ -35,12 +35,12 @@ def mirror(
     settings: Mirror, version: str, platform: Platform, source: MirrorClusterSpec, target: MirrorClusterSpec
 ) -> Spec:
     """KafkaMirrorMaker2 whose connect cluster is the target, with regular expressions joined by '|'."""
-    spec = mirror_of_clusters(settings, version, platform, source, target, "|")
+    spec = mirror_of_clusters(settings, version, platform, source, target)
     return cluster_spec.with_overrides(spec, settings.spec_overrides)
 
 
 def mirror_of_clusters(
-    settings: Mirror, version: str, platform: Platform, source: MirrorClusterSpec, target: MirrorClusterSpec, join: str
+    settings: Mirror, version: str, platform: Platform, source: MirrorClusterSpec, target: MirrorClusterSpec
 ) -> Spec:
     """The shape that Event Streams shares."""
     names = {"group.id": settings.connect_group}
@@ -64,5 +64,5 @@ def mirror_of_clusters(
             },
             {**mirror_spec.mirror_cluster(target), **mirror_spec.configured(settings, config)},
         ],
-        "mirrors": [{**flow, **mirror_spec.patterns(settings, join)}],
+        "mirrors": [{**flow, **mirror_spec.patterns(settings, platform)}],
     }

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ops.doctor.command import collect
 from ops.doctor.diagnosis import diagnose
@@ -41,7 +41,8 @@ FAILOVER = ("failover", "--to", TARGET, "--yes", "--json")
 class Stubborn:
     """A producer that writes to one side for ever. `refused`: the names of the errors that it got."""
 
-    def __init__(self, client: dict[str, Any], name: str) -> None:
+    def __init__(self, client: dict[str, Any], name: str, topic: str = TOPIC) -> None:
+        self._topic = topic
         self.acknowledged: set[str] = set()
         self.refused: set[str] = set()
         self._producer = Producer(client | {"enable.idempotence": True, "message.timeout.ms": 4000, "linger.ms": 5})
@@ -54,7 +55,10 @@ class Stubborn:
         while not self._stopped.is_set():
             number += 1
             value = f"{self._name}-{number}"
-            self._producer.produce(TOPIC, key=value, value=value, on_delivery=self._delivered)
+            try:
+                self._producer.produce(self._topic, key=value, value=value, on_delivery=self._delivered)
+            except KafkaException as error:  # an idempotent producer that was refused may do so at once
+                self.refused.add(error.args[0].name())
             self._producer.poll(0.02)
         self._producer.flush(10)
 
@@ -129,10 +133,10 @@ class Site:
         environment = {**os.environ, **self.project.sandbox.environment()}
         return mirror_context.load(TARGET, MIRROR, environment, self.project.folder), environment
 
-    def may_write(self, stack: str) -> bool:
+    def may_write(self, stack: str, topic: str = TOPIC) -> bool:
         """Whether an application may write at a side."""
         try:
-            records.write(self.project.client(stack), TOPIC, ["one more"])
+            records.write(self.project.client(stack), topic, ["one more"])
         except AssertionError as error:
             if "TOPIC_AUTHORIZATION_FAILED" not in str(error):
                 raise

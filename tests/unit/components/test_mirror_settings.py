@@ -100,11 +100,11 @@ IN_CHECKPOINT_CONNECTOR: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"consumer.fetch.min.bytes": 1},
     ),
 }
-# Settings that appear in several places; each has a test of its own below.
+# Settings that appear in several places; each has a test of its own below, `failed_over` in test_failed_over.py.
 IN_SEVERAL = (
     "replicas", "naming", "separator", "source_tasks_max", "checkpoint_tasks_max", "state", "auto_restart",
     "heartbeats", "exactly_once", "replication_factor", "offset_syncs_location", "heartbeat_connector_config",
-    "config_defaults",
+    "config_defaults", "failed_over",
 )  # fmt: skip
 PLACES = {
     "workers": (AT_WORKERS, lambda spec: spec),

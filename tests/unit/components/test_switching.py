@@ -135,3 +135,36 @@ def test_a_mirror_at_rest_is_not_verified_and_its_request_is_still_exported() ->
         running = Engine()
         up(running, target(verification=settings))
         assert {"verification:Run", "v1:Job"} & set(running.kinds())
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "words"),
+    [
+        (["items"], None, "failedOver must stay items (got none)"),
+        (None, {"topics": ["items"]}, "failedOver must stay none (got items)"),
+        (["items"], {"topics": ["items", "stock"]}, "failedOver must stay items (got items, stock)"),
+    ],
+)
+def test_topics_that_are_failed_over_alone_change_by_a_command_only(
+    monkeypatch: pytest.MonkeyPatch, was: list[str] | None, now: dict[str, Any] | None, words: str
+) -> None:
+    stacks = before("source")
+    if was is not None:
+        stacks["stg"]["mirrors"]["mm2"]["failedOver"] = {"topics": was}
+    topics = ["items", "stock", "orders"]
+    wanted = target(mirrors=[mirror(topics=topics, **({"failedOver": now} if now else {}))])
+    monkeypatch.setattr(KubernetesAccess, "secret", there("source"))
+    with pytest.raises(pulumi.RunError) as caught:
+        up(Engine(stacks=stacks), wanted)
+    assert words in str(caught.value)
+    up(Engine(stacks=stacks, preview=True), wanted)
+    monkeypatch.setenv(SWITCH_VARIABLE, "mm2")
+    up(Engine(stacks=stacks), wanted)
+
+
+def test_a_break_glass_failover_of_the_rest_clears_what_was_failed_over_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stacks = before("source")
+    stacks["stg"]["mirrors"]["mm2"]["failedOver"] = {"topics": ["items"]}
+    monkeypatch.setattr(KubernetesAccess, "secret", there("target"))
+    seen = up(Engine(stacks=stacks), target(mirrors=[mirror(**AT_TARGET)]))
+    assert "failedOver" not in seen.exports["mirrors"]["mm2"]

@@ -44,6 +44,7 @@ def test_a_healthy_pair_is_reported_whole() -> None:
         ("mirror_state", "stopped"): 0,
         ("mirror_active", "source"): 1,
         ("mirror_active", "target"): 0,
+        ("mirror_failed_over_topics",): 0,
         ("mirror_problems",): 0,
         ("mirror_fenced",): 0,
         ("mirror_lag_records",): 0,
@@ -180,3 +181,8 @@ def test_the_metrics_are_open_metrics_and_survive_their_way_through_json() -> No
 
 def test_a_family_without_a_sample_is_left_out() -> None:
     assert merged([Family(name="empty", text="nothing")]) == []
+
+
+def test_topics_that_are_failed_over_alone_are_counted() -> None:
+    split = known(failedOver={"topics": ["items", "stock"]})
+    assert reported(observe(split))["mirror_failed_over_topics",] == 2

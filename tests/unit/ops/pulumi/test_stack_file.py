@@ -175,3 +175,20 @@ def test_a_form_that_cannot_be_changed_in_place_is_named_with_what_to_write(tmp_
 def test_a_file_that_is_not_there_is_named_for_a_whole_setting_too(tmp_path: Path) -> None:
     with pytest.raises(OpsError, match="must be writable"):
         change_setting(tmp_path / "Pulumi.dev.yaml", "fence", VALUE, "why")
+
+
+def test_lists_by_name_are_written_on_one_line_and_taken_out_again() -> None:
+    lists = {"topics": ["items"], "groups": ["a, b", 'quoted "c"']}
+    text = changed(OWN, "mm2", {"failedOver": lists})
+    assert yaml.safe_load(text)["config"]["rt-inventory:mirrors"][1]["failedOver"] == lists
+    fewer = changed(text, "mm2", {"failedOver": {"topics": ["items"]}})
+    assert len(fewer.splitlines()) == len(OWN.splitlines()) + 1
+    assert changed(fewer, "mm2", {"failedOver": None}) == OWN
+
+
+def test_lists_that_stand_on_lines_of_their_own_are_left() -> None:
+    indent = "\n        failedOver:\n            topics: [items]\n        "
+    block = OWN.replace("        active:", f"{indent}active:", 1)
+    for value in (None, {"topics": ["stock"]}):
+        with pytest.raises(ValueError, match=r"failedOver|topics"):
+            changed(block, "mm2", {"failedOver": value})

@@ -117,3 +117,26 @@ def test_watching_carries_it_out_and_survives_a_source_that_is_away(monkeypatch:
     assert not asked
     status_command._fence(seen("target", app=True))
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_topic_that_is_failed_over_alone_is_to_be_fenced_although_the_source_is_active(
+    source: Source, fenced: bool
+) -> None:
+    split = of(
+        source,
+        mirror={"topics_exclude": ["items"], "failed_over": ["items"]},
+        failedOver={"topics": ["items"], "groups": ["orders"]},
+    )
+    if fenced:
+        source.fence().put_up(source.fence().of(["items"], []))
+    found = fence_status.observe(split, source.environment)
+    assert found is not None
+    assert (found.refused, found.declared) == ([], False), "the rest is not fenced"
+    issue = found.issue("source", recovers=False)
+    if fenced:
+        assert issue is None
+        return
+    assert issue is not None
+    assert (issue[0], APPLICATION in issue[1]) == (TAKES_WRITES, True)
+    assert found.document()["mayWriteFailedOver"] == [APPLICATION]

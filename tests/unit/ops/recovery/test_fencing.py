@@ -17,7 +17,7 @@ from ops.recovery.fencing import Fencing
 from ops.recovery.journal import Journal
 from ops.recovery.operation import Step, carry_out, of_journal
 from tests.support.failover_sides import DRAINED, ITEMS, OFFSETS, STOPPED, Sides, work
-from tests.support.fenced_source import APPLICATION, FENCE, MIRROR, WRITTEN, Source, fenced_source
+from tests.support.fenced_source import APPLICATION, FENCE, MIRROR, TOPICS, WRITTEN, Source, fenced_source
 from tests.support.recovery_pair import Kept, entry, known, lag
 
 NAMES = ["fence", "drain", "prove", "stop", "offsets", "switch", "confirm"]
@@ -313,3 +313,15 @@ def test_a_source_that_does_not_answer_is_an_error_of_the_fence(
     with pytest.raises(ClusterError, match="is down"):
         work(fence=source.fence()).fence()
     assert not fenced(source)
+
+
+def test_a_failover_fences_what_the_source_has_now_whatever_an_earlier_operation_has_fenced(
+    source: Source, sides: Sides
+) -> None:
+    for command in ("failback", "failover"):
+        done = begun(source)
+        before = {**entry(command), "steps": {FENCING: {"topics": ["items"]}}}
+        done.journal.entry = {**(done.journal.entry or {}), "before": before}
+        done.fence()
+        assert set(done.journal.steps[FENCING]["topics"]) == set(TOPICS)
+        done.lift_fence()

@@ -1,0 +1,146 @@
+"""Which topics of a mirror a failover takes, and which groups go with them.
+
+Owns the choice by a pattern, its refusals, and that an interrupted failover keeps what it chose. Changes nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from contract import java_patterns
+from contract.java_character_class import PatternError
+from kafka.cluster import Cluster
+from ops.errors import OpsError
+from ops.recovery import fence
+from ops.recovery.fence import FENCING
+from ops.recovery.journal import Journal
+from ops.recovery.mirror_context import MirrorContext, connected
+from settings.failed_over import FailedOver
+from settings.text import format_names
+
+TOPIC, TOPICS, EARLIER = "topic", "topics", "earlier"
+"""Keys of the options in the journal: the pattern, the names, and what was failed over by itself before."""
+_UNCHANGED = "Nothing was changed."
+_NAMED = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicSelection:
+    """Topics by name that a pattern has chosen. `earlier` are those that were failed over by themselves before."""
+
+    pattern: str
+    topics: tuple[str, ...]
+    earlier: FailedOver | None = None
+
+    def kept(self) -> dict[str, Any]:
+        """Return what must be the same when an interrupted failover goes on."""
+        known = {} if self.earlier is None else {EARLIER: self.earlier.model_dump(mode="json", exclude_defaults=True)}
+        return {TOPIC: self.pattern, TOPICS: list(self.topics), **known}
+
+
+def select(known: MirrorContext, pattern: str, journal: Journal, asked: Mapping[str, Any]) -> TopicSelection:
+    """Return the topics that the pattern matches now, or those with which the failover under way began.
+
+    Args:
+        known: The mirror.
+        pattern: A regular expression of Java, which must match a whole name.
+        journal: Of the mirror.
+        asked: The other options, for the message.
+
+    Raises:
+        OpsError: another operation is under way; the pattern cannot be read, or matches nothing or all that is left.
+    """
+    if journal.may_have_changed:
+        entry = journal.entry or {}
+        options = entry.get("options") or {}
+        if entry.get("command") != "failover" or options.get(TOPIC) != pattern:
+            raise journal.unfinished("failover", {**asked, TOPIC: pattern})
+        earlier = options.get(EARLIER)
+        return TopicSelection(
+            pattern=pattern,
+            topics=tuple(options[TOPICS]),
+            earlier=None if earlier is None else FailedOver.model_validate(_tuples(earlier)),
+        )
+    mirror, split = known.request.mirror, known.failed_over
+    try:
+        expression = java_patterns.compiled(pattern)
+    except PatternError as error:
+        raise OpsError(
+            f"--topic: must be a regular expression of Java (got {pattern!r}: {error}). {_UNCHANGED}"
+        ) from None
+    rest = connected(known.source()).names(mirror.carries_topic)
+    topics = tuple(name for name in rest if expression.fullmatch(name))
+    if not topics:
+        moved = f"; at the target already: {format_names(split.topics)}" if split else ""
+        raise OpsError(
+            f"--topic: must match a topic of mirror {known.mirror} (got {pattern!r}, allowed "
+            f"{format_names(rest)}{moved}). {_UNCHANGED}"
+        )
+    if len(topics) == len(rest):
+        raise OpsError(
+            f"--topic: must leave a topic of mirror {known.mirror} at the source (got {pattern!r}, which matches all "
+            f"of {format_names(rest)}). That is a failover of the mirror: leave --topic out. {_UNCHANGED}"
+        )
+    earlier_parts = None if split is None else FailedOver(topics=split.topics, groups=split.groups)
+    return TopicSelection(pattern=pattern, topics=topics, earlier=earlier_parts)
+
+
+def require_undivided(source: Cluster, known: MirrorContext, topics: Iterable[str]) -> tuple[str, ...]:
+    """Return the groups that have read the topics; raises OpsError if one reads other topics of the mirror too.
+
+    It would be on both sides then.
+
+    Args:
+        source: The mirror's source.
+        known: The mirror.
+        topics: Topics that go to the target.
+    """
+    mirror, chosen = known.request.mirror, set(topics)
+    carried = sorted(group for group in source.group_states() if mirror.carries_group(group))
+    read = {group: {tp[0] for tp in positions} for group, positions in source.group_offsets(carried).items()}
+    going = {group: names for group, names in read.items() if names & chosen}
+    torn = {
+        group: others
+        for group, names in going.items()
+        if (others := {name for name in names - chosen if mirror.carries_topic(name)})
+    }
+    if torn:
+        named = "; ".join(
+            f"{group} reads {format_names(others)} too" for group, others in sorted(torn.items())[:_NAMED]
+        )
+        more = f"; and {len(torn) - _NAMED} more" if len(torn) > _NAMED else ""
+        raise OpsError(
+            f"groups: must read nothing but {format_names(chosen)} of mirror {known.mirror} to go with them (got "
+            f"{named}{more}). Take these topics along with a wider --topic, "
+            "or delete the offsets of topics that a group reads no more: kafka-consumer-groups.sh --delete-offsets."
+        )
+    return tuple(going)
+
+
+def take_in_earlier(journal: Journal) -> None:
+    """Take what a failover of topics has noted into the one that follows it: where both sides stood, and the fence.
+
+    A failback goes by the latest failover. Does nothing after another operation, and once it is done.
+    """
+    entry = journal.entry or {}
+    before = entry.get("before") or {}
+    if entry.get("command") != "failover" or TOPIC not in (before.get("options") or {}):
+        return
+    earlier, own = before["steps"], journal.steps.get("stop") or {}
+    stopped = earlier.get("stop") or {}
+    places = {key: _joined(stopped.get(key), own.get(key)) for key in ("boundary", "copied")}
+    journal.done("stop", {**own, **places})
+    fences = [found for found in (journal.steps.get(FENCING), earlier.get(FENCING)) if found]
+    if len(fences) > 1 or earlier.get(FENCING):
+        both = fence.plus(fence.made(fences[0]), fence.made(fences[-1]))
+        denied = list(dict.fromkeys(one for each in fences for one in each.get("denied") or ()))
+        journal.done(FENCING, {**fence.document(both), "denied": denied})
+
+
+def _joined(earlier: Mapping[str, int] | None, own: Mapping[str, int] | None) -> dict[str, int] | None:
+    """Offsets of both; None if one is not known."""
+    return None if earlier is None or own is None else {**earlier, **own}
+
+
+def _tuples(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) for key, value in document.items()}
