@@ -13,11 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import pulumi
 
-from components.builtin_kinds import provider_version
 from components.dialects import Manifest
 from components.kubernetes_objects import KubernetesAccess, Object, UnreadableError, per_program
 
@@ -252,7 +253,7 @@ class CustomResource(pulumi.CustomResource):
                 resource_name,
                 Awaited(api_version=api_version, kind=manifest.kind, words=wait.words, seconds=wait.seconds),
             )
-        own = pulumi.ResourceOptions(version=provider_version(), hooks=hooks)
+        own = pulumi.ResourceOptions(version=_provider_version(), hooks=hooks)
         props: dict[str, Any] = {
             "apiVersion": api_version,
             "kind": manifest.kind,
@@ -273,6 +274,11 @@ def _metadata(manifest: Manifest, namespace: str, wait: Wait | None) -> dict[str
     if manifest.annotations or marks:
         metadata["annotations"] = {**manifest.annotations, **marks}
     return metadata
+
+
+@cache
+def _provider_version() -> str:
+    return version("pulumi-kubernetes")
 
 
 def _reported(resource_name: str, awaited: Awaited) -> pulumi.ResourceHookBinding:

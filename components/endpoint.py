@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
+from pulumi_kubernetes.core.v1 import Secret
 
-from components.builtin_kinds import Secret
 from components.dialects import Login, MirrorClusterSpec
 from contract.stack_outputs import LoginOutputs
 from settings.client_properties import CERTIFICATE, PASSWORD, PRIVATE_KEY

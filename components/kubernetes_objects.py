@@ -19,8 +19,8 @@ from weakref import WeakKeyDictionary
 import pulumi
 import yaml
 from pulumi.runtime.settings import get_monitor
+from pulumi_kubernetes.core.v1 import Namespace, Secret
 
-from components.builtin_kinds import Namespace, Secret
 from components.dialects import Spec
 from settings.stack import Stack
 

@@ -12,8 +12,8 @@ from pathlib import PurePath
 from typing import Any
 
 import pulumi
+from pulumi_kubernetes.core.v1 import ConfigMap
 
-from components.builtin_kinds import ConfigMap
 from components.custom_resource import CustomResource
 from components.dialects import Manifest, Spec
 from monitoring import alert_routes, stack_monitoring

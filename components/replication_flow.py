@@ -309,7 +309,7 @@ class CopiedSecrets(pulumi.ComponentResource):
             OwnedSecret(
                 f"{name}-{namespace}/{secret}",
                 metadata={"name": secret, "namespace": namespace},
-                stringData=copy.data,
+                string_data=copy.data,
                 opts=pulumi.ResourceOptions(
                     parent=self,
                     protect=args.settings.cluster.protect,

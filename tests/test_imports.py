@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PULUMI = {"pulumi", "pulumi_random"}
+PULUMI = {"pulumi", "pulumi_kubernetes", "pulumi_random"}
 CLIENTS = {"confluent_kafka", "httpx", "kubernetes", "tenacity", "typer", "rich", "yaml"}
 ALLOWED = {
     "contract": {"httpx", "pydantic", "pydantic_core", "prometheus_client"},

@@ -263,7 +263,7 @@ class KafkaUsers(pulumi.ComponentResource):
         secret = OwnedSecret(
             f"{name}-{user.name}-credentials",
             metadata={"name": user.credentials_secret, "namespace": namespace},
-            stringData={PASSWORD_KEY: password},
+            string_data={PASSWORD_KEY: password},
             opts=pulumi.ResourceOptions(parent=self, protect=settings.cluster.protect),
         )
         made = self._user(name, settings, user, [secret])

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pulumi
+from pulumi_kubernetes.apps.v1 import Deployment
 
 from components import endpoint
-from components.builtin_kinds import Deployment
 from components.dialects import Spec
 from components.kafka.cluster import KafkaCluster
 from components.kubernetes_objects import container_security_context, pod_security_context

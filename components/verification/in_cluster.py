@@ -16,17 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
+from pulumi_kubernetes.batch.v1 import CronJob, Job
+from pulumi_kubernetes.core.v1 import ConfigMap, Secret, ServiceAccount
+from pulumi_kubernetes.networking.v1 import NetworkPolicy
+from pulumi_kubernetes.rbac.v1 import Role, RoleBinding
 
-from components.builtin_kinds import (
-    ConfigMap,
-    CronJob,
-    Job,
-    NetworkPolicy,
-    Role,
-    RoleBinding,
-    Secret,
-    ServiceAccount,
-)
 from components.custom_resource import CustomResource, Wait
 from components.dialects import Manifest, dialect
 from components.verification import pods
@@ -83,7 +77,7 @@ class VerificationInCluster(pulumi.ComponentResource):
         request = args.request.apply(lambda known: json.dumps(known, indent=2, sort_keys=True))
         made: list[pulumi.Resource] = [
             ConfigMap(f"{name}-request", metadata=metadata, data={pods.REQUEST_FILE: request}, opts=child),
-            Secret(f"{name}-secrets", metadata=metadata, stringData=args.environment, opts=child),
+            Secret(f"{name}-secrets", metadata=metadata, string_data=args.environment, opts=child),
         ]
         if args.settings.verification.run.network_policy:
             domain = dialect(args.settings.platform).LABEL.partition("/")[0]
@@ -110,7 +104,7 @@ class VerificationInCluster(pulumi.ComponentResource):
             own = {**metadata, "name": f"{metadata['name']}-{what}", "namespace": namespace}
             reference = {"apiGroup": _RBAC, "kind": kind, "name": role}
             opts = pulumi.ResourceOptions(parent=self, depends_on=[account, *needs])
-            made.append(RoleBinding(f"{name}-{what}", metadata=own, roleRef=reference, subjects=subjects, opts=opts))
+            made.append(RoleBinding(f"{name}-{what}", metadata=own, role_ref=reference, subjects=subjects, opts=opts))
 
         def grant(what: str, namespace: str, rules: list[pods.Rule]) -> None:
             own = {**metadata, "name": f"{metadata['name']}-{what}", "namespace": namespace}

@@ -23,7 +23,7 @@ guard_secrets(KubernetesAccess())
 for name in pulumi.Config().require_object("names"):
     metadata = {"name": name, "namespace": "default"}
     password = pulumi.Output.secret("made-by-the-stack")
-    OwnedSecret(name, metadata=metadata, stringData={"password": password}, opts=pulumi.ResourceOptions())
+    OwnedSecret(name, metadata=metadata, string_data={"password": password}, opts=pulumi.ResourceOptions())
 """
 SETTINGS = """\
 name: owned
