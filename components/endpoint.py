@@ -15,9 +15,8 @@ from pulumi_kubernetes.core.v1 import Secret
 
 from components.dialects import Login, MirrorClusterSpec
 from contract.stack_outputs import LoginOutputs
-from settings.client_properties import CERTIFICATE, PASSWORD, PRIVATE_KEY
 from settings.mirror_parts import ExternalSource
-from settings.users import AnyAuthentication, ExistingSecret, User
+from settings.users import CERTIFICATE, PASSWORD, PRIVATE_KEY, AnyAuthentication, ExistingSecret, User
 
 Values = Mapping[str, str]
 

@@ -31,9 +31,9 @@ from contract.stack_outputs import (
     secret_name,
 )
 from settings import NAMESPACE
-from settings.client_properties import ACTIVE_LABEL, secret_values
 from settings.mirrors import Mirror
 from settings.stack import Stack
+from settings.users import ACTIVE_LABEL, secret_values
 
 SECRET_TYPE = "servicebinding.io/kafka"  # noqa: S105 - as the Service Binding specification names it
 _CLIENTS_LABELS = {"app.kubernetes.io/name": "rt-inventory-clients", "app.kubernetes.io/part-of": NAMESPACE}

@@ -21,12 +21,11 @@ from components.kubernetes_objects import OwnedSecret
 from components.monitoring import broker_rules
 from contract.stack_outputs import ClusterOutputs, SecretKey
 from settings import fence
-from settings.client_properties import PASSWORD, security
 from settings.cluster import Cluster, Listener
 from settings.model import Scalar
 from settings.stack import Stack
 from settings.topics import Topic, internal_topics_of
-from settings.users import PASSWORD_KEY, Authentication, User
+from settings.users import PASSWORD, PASSWORD_KEY, Authentication, User, security
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,11 +15,10 @@ from components import endpoint
 from components.dialects import Spec
 from components.kafka.cluster import KafkaCluster
 from components.kubernetes_objects import container_security_context, pod_security_context
-from settings.client_properties import security
 from settings.cluster import CA_KEY
 from settings.stack import Stack
 from settings.topics import DemoClients as Settings
-from settings.users import CERTIFICATE_KEY, PASSWORD_GENERATION, PASSWORD_KEY, PRIVATE_KEY_KEY
+from settings.users import CERTIFICATE_KEY, PASSWORD_GENERATION, PASSWORD_KEY, PRIVATE_KEY_KEY, security
 
 USER = 10001  # of the image, see images/demo-clients
 # A client that is not let in ends within 20 s, and one that is stopped has delivered within 60 s.

@@ -18,7 +18,6 @@ from components.replication_flow import ReplicationFlow
 from components.verification.in_cluster import InClusterArgs, VerificationInCluster
 from components.verification_run import SLACK_WEBHOOK, VerificationRun, destination_arguments
 from contract import verification_request
-from settings.client_properties import CERTIFICATE, PASSWORD, PRIVATE_KEY, security
 from settings.failed_over import groups_left_out, topics_left_out
 from settings.mirrors import BROKERS_DECIDE, Mirror
 from settings.names import SEPARATOR, copied
@@ -32,7 +31,7 @@ from settings.topics import (
     internal_topics_of,
     offset_syncs_topic,
 )
-from settings.users import User
+from settings.users import CERTIFICATE, PASSWORD, PRIVATE_KEY, User, security
 from settings.verification import Canary
 
 _OWN_SEPARATOR = ("separator", SEPARATOR)

@@ -34,9 +34,9 @@ from ops.recovery import field_manager, mirror_context
 from ops.recovery.kubernetes_access import kubernetes, wait_until_ready
 from ops.recovery.mirror_context import MirrorContext
 from settings import SettingsError
-from settings.client_properties import ACTIVE_LABEL, secret_values
 from settings.files import contexts
 from settings.files import load as load_settings
+from settings.users import ACTIVE_LABEL, secret_values
 
 UNSEEN = "--break-glass: without Pulumi no preview can be made; nothing but the failover's own changes is carried out"
 BreakGlass = Annotated[

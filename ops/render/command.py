@@ -22,10 +22,10 @@ from ops.pulumi.stack import stack_outputs
 from ops.render import client_endpoints, dedicated, prometheus
 from ops.render.client_endpoints import FOLDER, ClientEndpoint, End, Kind, Outputs, Secrets, StackDescription
 from settings import SettingsError, Stack
-from settings.client_properties import properties_text
 from settings.files import load
 from settings.mirrors import Mirror
 from settings.topics import internal_topics_of
+from settings.users import properties_text
 
 EXIT_UNUSABLE = 2
 DEFAULT_STACK = "stg"

@@ -19,8 +19,8 @@ import pytest
 from confluent_kafka import Producer
 
 from sandbox.toolchain import Tools
-from settings.client_properties import Section, properties_text, secret_values
 from settings.client_timeouts import Client, producer_settings
+from settings.users import Section, properties_text, secret_values
 
 from ...support import records
 from ...support.java_regex import QUICK

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from contract.stack_outputs import AUTHORITY_KEYS, KEY, BreakGlassCopy
-from settings.client_properties import ACTIVE_LABEL
+from settings.users import ACTIVE_LABEL
 
 from ...support.pulumi_engine import Engine, is_secret, mirror, revealed, target, up
 from ...support.recorded_program import CERTIFICATE, SOURCE_OUTPUTS, STATUS, Run

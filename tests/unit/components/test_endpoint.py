@@ -8,8 +8,7 @@ import pytest
 
 from components.dialects import Login
 from components.endpoint import ClusterEndpoint
-from settings.client_properties import security
-from settings.users import Authentication
+from settings.users import Authentication, security
 
 LOGIN = {
     "authentication": "scram-sha-512",

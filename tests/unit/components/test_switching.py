@@ -9,8 +9,8 @@ import pytest
 
 from components.guards import unrequested_switches
 from components.kubernetes_objects import KubernetesAccess, UnreadableError
-from settings.client_properties import ACTIVE_LABEL
 from settings.mirrors import SWITCH_VARIABLE
+from settings.users import ACTIVE_LABEL
 
 from ...support.component_settings import mirror as settings_of
 from ...support.pulumi_engine import Engine, mirror, target, up

@@ -2,10 +2,9 @@
 
 import pytest
 
-from settings import client_properties
-from settings.client_properties import sasl_jaas_config
+from settings import users
 from settings.model import Scalar
-from settings.users import Authentication
+from settings.users import Authentication, sasl_jaas_config
 
 
 @pytest.mark.parametrize(
@@ -20,12 +19,12 @@ from settings.users import Authentication
     ],
 )
 def test_properties_are_escaped_as_java_reads_them(key: str, value: Scalar, expected: str) -> None:
-    assert client_properties.property_line(key, value) == expected
+    assert users.property_line(key, value) == expected
 
 
 def test_a_comment_stays_one_line() -> None:
-    section = client_properties.Section(comment=("one\ntwo=3",), values={})
-    assert client_properties.properties_text([section]) == "# one two=3\n"
+    section = users.Section(comment=("one\ntwo=3",), values={})
+    assert users.properties_text([section]) == "# one two=3\n"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from contract.stack_outputs import KEY
 from ops.errors import OpsError
 from ops.recovery import break_glass, failover_result, kubernetes_access, mirror_context
 from ops.recovery.break_glass import DirectChanges
-from settings.client_properties import ACTIVE_LABEL
+from settings.users import ACTIVE_LABEL
 from tests.support.applied_objects import MANAGER, AppliedObjects
 from tests.support.mirror_api_server import serving
 from tests.support.pulumi_engine import Engine, mirror, revealed, target, up
