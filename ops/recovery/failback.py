@@ -183,6 +183,7 @@ class Failback:
         stranded_records.require_replicated(target, stranded, self.pair.name_of("target"))
         proven = {tp: ends[tp] for tp in stranded}
         self.journal.done(stranded_records.EMPTYING, {"ends": draining.format_places(proven)})
+        self.journal.require_held()
         stranded_records.delete_records(source, proven)
         return {"records": sum(stranded.values()), "report": proof.report}
 
