@@ -29,7 +29,6 @@ from ops.recovery.journal_store import JournalStore
 from ops.recovery.lease import Lease
 from ops.recovery.mirror_context import MirrorContext, connected
 from ops.status import document as status
-from ops.status import table as status_table
 
 ALONE = 300
 """Groups that are read one after the other: the baseline."""
@@ -136,7 +135,7 @@ def show_status(known: MirrorContext, _folder: Path, measured: Measured) -> None
         seen = _seen(known)
         document = status.document(seen)
         row["documentBytes"] = len(json.dumps(document))
-        _shown(status_table.table(document))
+        _shown(status.table(document))
         row["positions"] = sum(len(one.offsets) for one in seen.groups or ())
 
 

@@ -1,11 +1,14 @@
-"""The parts of a mirror: source and target, users of its clients, its way back, and the number of its workers.
+"""The parts of a mirror: its two sides, its clients, its way back, its workers, and topics that are failed over alone.
 
 Default exclusions are those of Kafka's DefaultTopicFilter and DefaultGroupFilter. The autoscaler of the workers is made
-by components/kafka/mirror_maker_2.py; settings/rules/mirror_resources.py checks its settings.
+by components/kafka/mirror_maker_2.py; settings/rules/mirror_resources.py checks its settings. Owns what MirrorMaker is
+told to leave out because of topics that applications use at the target while the rest is used at the source. Does not
+own the rights at either side (`fence.py`).
 """
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -21,6 +24,11 @@ SomePatterns = Annotated[Patterns, Field(min_length=1)]
 PartitionNumber = Annotated[str, Field(pattern=r"^\d+$")]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 Offsets = Annotated[Mapping[PartitionNumber, Annotated[int, Field(ge=0)]], AfterValidator(frozen)]
+if TYPE_CHECKING:
+    from settings.mirrors import Mirror
+
+_SPECIAL = re.compile(r"[^\w-]")
+_ASCII_MAX = 0x7F
 
 
 class ExternalSource(Model):
@@ -199,3 +207,59 @@ class Scaling(Model):
     def series(self) -> str:
         """Name of the metric with the mirror's lag."""
         return self.metric or _METRICS["lag_records" if self.lag_records is not None else "lag_seconds"]
+
+
+class FailedOver(Model):
+    """Topics of the mirror that applications use at the target, although the source is active for the others.
+
+    `python -m ops failover --topic` writes it, and a failover of the whole mirror removes it.
+    """
+
+    topics: Annotated[tuple[KafkaName, ...], Field(min_length=1)]
+    """Names of topics that are not copied any more."""
+    groups: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Groups that read them, whose offsets are not translated any more."""
+    pending: tuple[KafkaName, ...] = ()
+    """Those of `topics` that are on their way: applications may not write them at the target yet."""
+    read_only: tuple[KafkaName, ...] = ()
+    """Other topics, which are denied by name because the rule for a prefix is gone that stood for them."""
+
+    @property
+    def at_target(self) -> tuple[str, ...]:
+        """Topics that applications use at the target."""
+        return tuple(topic for topic in self.topics if topic not in self.pending)
+
+
+def topics_left_out(mirror: "Mirror") -> tuple[str, ...]:
+    """Return the expressions of topics that a mirror does not copy: `topicsExclude`, and what is failed over.
+
+    A list of their own replaces Kafka's defaults, so these are in it where `topicsExclude` has none.
+    """
+    if mirror.failed_over is None:
+        return mirror.topics_exclude
+    return (*(mirror.topics_exclude or TOPICS_EXCLUDE), *map(exactly, mirror.failed_over.topics))
+
+
+def groups_left_out(mirror: "Mirror") -> tuple[str, ...]:
+    """Return the expressions of groups that a mirror does not translate: `groupsExclude`, and those that moved."""
+    if mirror.failed_over is None or not mirror.failed_over.groups:
+        return mirror.groups_exclude
+    return (*(mirror.groups_exclude or GROUPS_EXCLUDE), *map(exactly, mirror.failed_over.groups))
+
+
+def exclusions(mirror: "Mirror", join: str) -> dict[str, str | None]:
+    """Return the fields of a KafkaMirrorMaker2 that name what it leaves out; None: there are none, Kafka's count."""
+    found = {"topicsExcludePattern": topics_left_out(mirror), "groupsExcludePattern": groups_left_out(mirror)}
+    return {field: join.join(entries) or None for field, entries in found.items()}
+
+
+def exactly(name: str) -> str:
+    """Return the expression of Java that matches a name and nothing else, without a comma, at which lists are split."""
+    return _SPECIAL.sub(_escaped, name)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    if character == ".":
+        return r"\."
+    return f"\\x{ord(character):02x}" if ord(character) <= _ASCII_MAX else character

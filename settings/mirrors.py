@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from settings.cluster import Metrics, Rack
-from settings.failed_over import FailedOver
 from settings.mirror_parts import (
     GROUPS_EXCLUDE,
     TOPICS_EXCLUDE,
     AutoRestart,
     Clients,
+    FailedOver,
     Jvm,
     Reverse,
     Scaling,

@@ -9,7 +9,7 @@ from typing import Any
 
 from components.dialects.cluster_spec import Spec, metrics
 from monitoring.metrics.catalog import Part, consumer_config
-from settings.failed_over import exclusions
+from settings.mirror_parts import exclusions
 from settings.mirrors import NO_GROUP, Mirror
 from settings.model import rendered
 from settings.platform import Platform

@@ -18,7 +18,7 @@ from components.replication_flow import ReplicationFlow
 from components.verification.in_cluster import InClusterArgs, VerificationInCluster
 from components.verification_run import SLACK_WEBHOOK, VerificationRun, destination_arguments
 from contract import verification_request
-from settings.failed_over import groups_left_out, topics_left_out
+from settings.mirror_parts import groups_left_out, topics_left_out
 from settings.mirrors import BROKERS_DECIDE, Mirror
 from settings.names import SEPARATOR, copied
 from settings.stack import Stack

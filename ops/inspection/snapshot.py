@@ -20,13 +20,12 @@ from kafka.lag import LagMeter, Measure
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_groups
-from ops.inspection.latest_verification import latest_proof
 from ops.inspection.probes import ANSWER_WITHIN_S, MirrorReadings, ProbeResults, run_probes
 from ops.pulumi.stack import stack_outputs, typed_outputs
-from ops.recovery import break_glass, fence_status
-from ops.recovery.fence_status import FenceStatus
+from ops.recovery import break_glass, fencing
+from ops.recovery.fencing import FenceStatus
 from ops.recovery.journal import Journal
-from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
+from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext, latest_proof
 from ops.recovery.operation import Progress, of_journal
 from settings.platform import CLUSTER_KINDS
 
@@ -160,7 +159,7 @@ def collect(
         CONNECTORS: partial(_connectors, readings),
         RECOVERY: partial(_recovery, pair, environment),
         ACTIVE_SIDE: partial(break_glass.active_side, pair, environment),
-        FENCE: partial(fence_status.observe, pair, environment),
+        FENCE: partial(fencing.observe, pair, environment),
     }
     own = {name: probe for name, probe in all_of_them.items() if parts is None or name in parts}
     added = more(readings)

@@ -16,9 +16,8 @@ from prometheus_client.registry import Collector
 
 from contract import verification_metrics
 from ops.inspection.group_status import GroupStatus
-from ops.inspection.latest_verification import REPORTS, latest
 from ops.inspection.snapshot import MirrorSnapshot
-from ops.recovery.mirror_context import MirrorContext
+from ops.recovery.mirror_context import REPORTS, MirrorContext, latest_verification
 from ops.status import document as status
 
 UNITS = ("seconds", "records")
@@ -206,7 +205,7 @@ def verification_families(pair: MirrorContext, reports: Path = REPORTS) -> list[
     A report has them all. Of a run whose report is elsewhere the outputs have the verdict, the checks that do not
     hold, and how many records were compared.
     """
-    last = latest(pair, reports)
+    last = latest_verification(pair, reports)
     if last is None:
         return []
     try:

@@ -30,7 +30,7 @@ from ops import verify
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pulumi import stack_file
-from ops.recovery import field_manager, mirror_context
+from ops.recovery import kubernetes_access, mirror_context
 from ops.recovery.kubernetes_access import kubernetes, wait_until_ready
 from ops.recovery.mirror_context import MirrorContext
 from settings import SettingsError
@@ -64,9 +64,9 @@ class BreakGlassSecret:
         """The name of the Secret."""
         return secret_name(self.mirror)
 
-    def read(self, api: client.ApiClient) -> tuple[BreakGlassCopy, field_manager.Object]:
+    def read(self, api: client.ApiClient) -> tuple[BreakGlassCopy, kubernetes_access.Object]:
         """Return the copy and the Secret; raises OpsError if there is none, or none of this release."""
-        found = field_manager.secret(api, self.namespace, self.name)
+        found = kubernetes_access.secret(api, self.namespace, self.name)
         remedy = "An `up` of the mirror's stack writes it, which needs Pulumi's state."
         if found is None:
             raise OpsError(f"Secret {self.namespace}/{self.name}: must exist for --break-glass (got none). {remedy}")
@@ -99,7 +99,7 @@ class _Secrets:
         """Return the value of a key; raises OpsError, which names it, if it is not there."""
         place = of.namespace, of.secret_name
         if place not in self.known:
-            self.known[place] = (field_manager.secret(self.api, *place) or {}).get("data") or {}
+            self.known[place] = (kubernetes_access.secret(self.api, *place) or {}).get("data") or {}
         if of.key not in self.known[place]:
             raise OpsError(
                 f"Secret {of.namespace}/{of.secret_name}: must have the key {of.key}, to which the break-glass copy "
@@ -148,7 +148,7 @@ def active_side(pair: MirrorContext, environment: Mapping[str, str]) -> str | No
         return None
     try:
         with kubernetes(environment, resource.context) as api:
-            found = field_manager.secret(api, resource.namespace, secret_name(pair.mirror))
+            found = kubernetes_access.secret(api, resource.namespace, secret_name(pair.mirror))
     except OpsError:
         return None
     labels = ((found or {}).get("metadata") or {}).get("labels") or {}
@@ -249,7 +249,9 @@ class DirectChanges:
                 self._write_clients(api, copy.clients, found, log)
             data = {**found["data"], KEY: _encoded(copy.switched(name, state, active).text())}
             self.require_permission()
-            field_manager.apply_secret(api, place.namespace, place.name, found["type"], {ACTIVE_LABEL: active}, data)
+            kubernetes_access.apply_secret(
+                api, place.namespace, place.name, found["type"], {ACTIVE_LABEL: active}, data
+            )
 
     def _apply(self, api: client.ApiClient, of: ChangingObject, value: str, log: Log) -> Resource:
         if value not in of.specs:
@@ -259,12 +261,14 @@ class DirectChanges:
             )
         log(f"  {of.kind} {of.namespace}/{of.name}: {of.depends_on} {value}")
         self.require_permission()
-        field_manager.apply_spec(api, of.api_version, of.kind, of.namespace, of.name, of.specs[value])
+        kubernetes_access.apply_spec(api, of.api_version, of.kind, of.namespace, of.name, of.specs[value])
         return Resource(
             api_version=of.api_version, kind=of.kind, namespace=of.namespace, name=of.name, context=self.secret.context
         )
 
-    def _write_clients(self, api: client.ApiClient, of: ClientsAtTarget, copy: field_manager.Object, log: Log) -> None:
+    def _write_clients(
+        self, api: client.ApiClient, of: ClientsAtTarget, copy: kubernetes_access.Object, log: Log
+    ) -> None:
         """Write the Secret that applications read, with the target's properties."""
         secrets = _Secrets(api)
         credentials = {part: secrets.value(reference) for part, reference in of.credentials.items()}
@@ -280,7 +284,7 @@ class DirectChanges:
         data = {key: _encoded(value) for key, value in values.items()}
         log(f"  Secret {of.namespace}/{of.name}: the target's properties")
         self.require_permission()
-        field_manager.apply_secret(api, of.namespace, of.name, of.type, of.labels, data)
+        kubernetes_access.apply_secret(api, of.namespace, of.name, of.type, of.labels, data)
 
 
 def _decoded(value: str) -> str:

@@ -34,12 +34,12 @@ from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import (
+    changes,
     client_workloads,
     failback,
     fence,
     mirror_context,
     stranded_records,
-    undeployed_changes,
 )
 from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.fencing import STEP
@@ -61,7 +61,6 @@ from ops.recovery.operation import (
     steps_table,
 )
 from ops.status import document as status
-from ops.status import table as status_table
 from settings import SettingsError
 from settings.text import format_count, format_names
 
@@ -129,7 +128,7 @@ def command(
             if at_source is not None and STEP not in journal.steps:
                 at_source.require_reachable()
             with reading("what `pulumi up` would change, by a preview with the policy pack"):
-                of_preview = undeployed_changes.require_none(
+                of_preview = changes.require_none(
                     pulumi, known.mirror, resumes=journal.may_have_changed, fails_back=True
                 )
             with reading("what only the source has"):
@@ -204,7 +203,7 @@ class FailbackPlan:
         known = self.seen.pair
         word = f"Failback of {known.mirror} to {known.name_of('source')}"
         word += ", goes on where it stopped" if self.journal.under_way else ""
-        screen = status_table.table(status.document(self.seen))
+        screen = status.table(status.document(self.seen))
         notes = [Text(f"! {warning}", "yellow") for warning in self.warnings]
         notes += client_workloads.planned(known, self.workloads)
         return Group(Text(word, "bold"), screen, steps_table(self.steps, self.journal), *notes)

@@ -34,15 +34,15 @@ from ops.recovery import (
     client_workloads,
     failover,
     failover_result,
+    failover_scope,
     fence,
     mirror_context,
     stranded_records,
-    topic_scope,
     topic_selection,
 )
 from ops.recovery.break_glass import BreakGlass
+from ops.recovery.changes import FailoverChanges
 from ops.recovery.failover import PLANNED, Options
-from ops.recovery.failover_changes import FailoverChanges
 from ops.recovery.fencing import STEP
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX, connected
@@ -63,7 +63,6 @@ from ops.recovery.operation import (
 )
 from ops.recovery.topic_selection import TOPICS
 from ops.status import document as status
-from ops.status import table as status_table
 from settings import SettingsError
 from settings.text import format_count, format_names
 
@@ -146,7 +145,7 @@ def command(
                 chosen = topic_selection.select(mirrored, topic, journal, options.kept())
                 options = replace(options, part=chosen.kept())
                 known = mirror_context.narrowed(mirrored, chosen.topics, os.environ)
-                scope = topic_scope.of(mirrored, chosen, how.changes.file, journal, os.environ, say)
+                scope = failover_scope.of(mirrored, chosen, how.changes.file, journal, os.environ, say)
             at_source, unfenced = fence.chosen(
                 known, folder, os.environ, say, journal.require_held, without=without_fence
             )
@@ -279,7 +278,7 @@ class FailoverPlan:
         word += ", goes on where it stopped" if self.journal.under_way else ""
         notes = [Text(f"! {warning}", "yellow") for warning in self.warnings]
         notes += client_workloads.planned(self.seen.pair, self.workloads)
-        seen = status_table.table(found, planned=True)
+        seen = status.table(found, planned=True)
         return Group(Text(word, "bold"), seen, steps_table(self.steps, self.journal), *self._costs(found), *notes)
 
     def _costs(self, found: dict[str, Any]) -> list[Text]:
@@ -292,7 +291,7 @@ class FailoverPlan:
         if not self.options.exact:
             groups = f"groups would read about {format_count(again, 'record')} again"
             groups += ", with --exact none" if self.options.path == PLANNED else ""
-        return [Text(f"{status_table.not_mirrored(cost).capitalize()} now; {groups}.")]
+        return [Text(f"{status.not_mirrored(cost).capitalize()} now; {groups}.")]
 
 
 def require_possible(seen: MirrorSnapshot, options: Options, journal: Journal) -> None:

@@ -16,7 +16,7 @@ from ops.recovery.failover import PLANNED, Options
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.topic_selection import TOPICS
-from ops.status.table import GROUPS_SHOWN
+from ops.status.document import GROUPS_SHOWN
 from settings.text import format_count, format_names
 
 POINTED_BY_PEOPLE = (

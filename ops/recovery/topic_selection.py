@@ -15,7 +15,7 @@ from ops.recovery import fence
 from ops.recovery.fence import FENCING
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext, connected
-from settings.failed_over import FailedOver
+from settings.mirror_parts import FailedOver
 from settings.text import format_names
 
 TOPIC, TOPICS, EARLIER = "topic", "topics", "earlier"

@@ -1,7 +1,7 @@
 """Rights of a stack's KafkaUsers, changed at once: as Pulumi's next `up` declares them, without running Pulumi.
 
 Owns which rules of a KafkaUser change, and the wait for its operator. Does not own what is denied
-or how a rule is written (`settings/fence.py`), nor the patch itself (`field_manager.py`).
+or how a rule is written (`settings/fence.py`), nor the patch itself (`kubernetes_access.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 from kubernetes import client
 
 from contract.verification_request import Resource
-from ops.recovery import field_manager
+from ops.recovery import kubernetes_access
 from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes, wait_until_ready
 from settings import fence
 from settings.stack import Stack
@@ -61,7 +61,7 @@ class UserRights:
                 self.require_permission()
                 authorization = {"type": "simple", "acls": rules} if rules else None
                 place = after.platform.api, _KIND, after.cluster.namespace, name
-                field_manager.apply_spec(api, *place, {"authorization": authorization})
+                kubernetes_access.apply_spec(api, *place, {"authorization": authorization})
         for name in changed:
             wait_until_ready(self._resource(after, name), self.environment, self.log, within_s)
         return changed
@@ -83,7 +83,7 @@ class UserRights:
                 found[user.name] = [rule for rule in added if rule not in granted]
         return found
 
-    def _live(self, api: client.ApiClient, of: Stack) -> dict[str, field_manager.Object]:
+    def _live(self, api: client.ApiClient, of: Stack) -> dict[str, kubernetes_access.Object]:
         group, _, version = of.platform.api.rpartition("/")
         found = client.CustomObjectsApi(api).list_namespaced_custom_object(
             group, version, of.cluster.namespace, _PLURAL, _request_timeout=self.call_within_s

@@ -17,7 +17,7 @@ import yaml
 
 from ops.errors import OpsError
 from ops.render.client_endpoints import ENV_SINCE, ClientEndpoint, End, Kind, Secrets
-from settings.failed_over import groups_left_out, topics_left_out
+from settings.mirror_parts import groups_left_out, topics_left_out
 from settings.mirrors import Mirror
 from settings.model import Scalar
 from settings.users import SASL_MECHANISMS, Section, sasl_jaas_config

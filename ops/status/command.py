@@ -17,12 +17,11 @@ from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder
 from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
-from ops.recovery import break_glass, fence_status
+from ops.recovery import break_glass, fencing
 from ops.recovery.break_glass import BreakGlass
-from ops.recovery.fence_status import TAKES_WRITES
+from ops.recovery.fencing import TAKES_WRITES
 from ops.recovery.mirror_context import MirrorContext
 from ops.status import document as status
-from ops.status import table as status_table
 from settings import SettingsError
 
 EVERY_S = 5.0
@@ -61,7 +60,7 @@ def command(
         if found is None:
             _watch(known, every_s, load)
             return
-        show(as_json, found, lambda: status_table.table(found))
+        show(as_json, found, lambda: status.table(found))
     if found["health"] != status.HEALTHY:
         raise typer.Exit(EXIT_UNUSABLE if found["health"] == status.UNKNOWN else EXIT_FAILED)
 
@@ -74,7 +73,7 @@ def _watch(known: MirrorContext, every_s: float, load: Callable[..., MirrorConte
                 began = time.monotonic()
                 seen = snapshot.collect(known, os.environ)
                 found: dict[str, Any] = status.document(seen)
-                screen.update(status_table.table(found), refresh=True)
+                screen.update(status.table(found), refresh=True)
                 _fence(seen)
                 time.sleep(max(0.0, every_s - (time.monotonic() - began)))
                 try:
@@ -91,7 +90,7 @@ def _fence(seen: MirrorSnapshot) -> None:
     issue = seen.fence_issue
     if issue is not None and issue[0] == TAKES_WRITES:
         with suppress(OpsError, SettingsError):
-            fence_status.carry_out_declared(seen.pair, os.environ, lambda _: None)
+            fencing.carry_out_declared(seen.pair, os.environ, lambda _: None)
 
 
 def register(app: typer.Typer) -> None:

@@ -23,7 +23,7 @@ from ops.doctor.observations import (
     StatePlace,
     TaskStatus,
 )
-from ops.recovery.fence_status import LEFT_BEHIND, TAKES_WRITES
+from ops.recovery.fencing import LEFT_BEHIND, TAKES_WRITES
 from ops.recovery.mirror_context import MirrorContext
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)

@@ -14,7 +14,7 @@ from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import mirror_context, undeployed_changes
+from ops.recovery import changes, mirror_context
 from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.journal import Journal
 from tests.support import recovery_pair as cases
@@ -44,7 +44,7 @@ class Project:
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
         monkeypatch.setattr(mirror_context, "load", lambda *_: self.pair)
         monkeypatch.setattr(snapshot, "collect", self._look)
-        monkeypatch.setattr(undeployed_changes, "require_none", self._preview)
+        monkeypatch.setattr(changes, "require_none", self._preview)
         monkeypatch.setattr(Journal, "load", lambda *_: self.journal)
         monkeypatch.setattr(FollowingClients, "listed", lambda _: self.workloads)
 

@@ -21,7 +21,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ops.doctor.command import collect
 from ops.doctor.diagnosis import diagnose
-from ops.recovery import fence, fence_status, mirror_context
+from ops.recovery import fence, fencing, mirror_context
 from ops.recovery.fence import SourceFence
 from ops.recovery.mirror_context import MirrorContext
 from sandbox.state import PROJECT
@@ -126,7 +126,7 @@ class Site:
         """Names of the doctor's findings about the fence."""
         pair, environment = self.pair()
         found = diagnose(collect(pair, environment, lambda _: None, debug=True))
-        return [one.trouble for one in found if one.trouble in (fence_status.LEFT_BEHIND, fence_status.TAKES_WRITES)]
+        return [one.trouble for one in found if one.trouble in (fencing.LEFT_BEHIND, fencing.TAKES_WRITES)]
 
     def pair(self) -> tuple[MirrorContext, dict[str, str]]:
         """The mirror and the environment in this process."""
@@ -221,7 +221,7 @@ def test_a_command_killed_in_the_fence_is_reported_and_the_next_one_takes_it_dow
 def test_a_fence_that_nobody_needs_is_found(site: Site) -> None:
     fenced = site.fence().of(TOPICS, [])
     site.fence().put_up(fenced)
-    assert site.findings() == [fence_status.LEFT_BEHIND]
+    assert site.findings() == [fencing.LEFT_BEHIND]
     assert not site.may_write(SOURCE)
     site.fence().take_down(fenced)
     assert site.findings() == []
@@ -268,7 +268,7 @@ def test_an_up_of_a_fenced_source_changes_no_user(site: Site) -> None:
 def test_a_source_that_takes_writes_again_is_found_and_fenced_by_who_watches(site: Site) -> None:
     opened = site.fence()
     opened.open_for_applications(opened.of(TOPICS, []))
-    assert fence_status.TAKES_WRITES in site.findings()
+    assert fencing.TAKES_WRITES in site.findings()
     watching = site.start("status", "--stack", TARGET, "--watch", "--every", "1")
     try:
         wait_until("the source is fenced", lambda: any(one["type"] == "deny" for one in site.rules(TESTER)), REFUSED_S)

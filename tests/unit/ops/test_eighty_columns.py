@@ -16,7 +16,6 @@ from ops.offsets.current_offsets import CurrentOffset, current_offsets_table
 from ops.recovery import failover_command
 from ops.recovery.failover import Failover, Options
 from ops.status import document as status
-from ops.status import table as status_table
 from ops.verify import Verdict, verdict_table
 from tests.support.mirror_symptoms import CASES
 from tests.support.recovery_pair import CHECKPOINT, SOURCE, Kept, group, known, observe
@@ -45,7 +44,7 @@ def seen() -> Any:
 
 
 def test_the_status_names_clusters_connectors_and_groups() -> None:
-    text = screen(status_table.table(status.document(seen())))
+    text = screen(status.table(status.document(seen())))
     assert whole(text, "rt-inventory-dev", "rt-inventory-stg", SOURCE, CHECKPOINT, *GROUPS)
     assert "would skip: 2748" in text
 

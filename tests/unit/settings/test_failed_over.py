@@ -6,9 +6,8 @@ import pytest
 
 from contract import java_patterns
 from settings import SettingsError, Stack, parse
-from settings.failed_over import exactly, exclusions, groups_left_out, topics_left_out
 from settings.fence import coverage, named_instead, rules
-from settings.mirror_parts import GROUPS_EXCLUDE, TOPICS_EXCLUDE
+from settings.mirror_parts import GROUPS_EXCLUDE, TOPICS_EXCLUDE, exactly, exclusions, groups_left_out, topics_left_out
 
 from ...support.component_settings import mirror
 from ...support.stack_values import TARGET, with_value

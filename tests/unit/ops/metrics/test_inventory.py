@@ -9,7 +9,7 @@ from kafka.connector_status import ConnectorState
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.metrics import mirror_metrics
 from ops.metrics.mirror_metrics import Family, merged, of_json, of_registry, registry
-from ops.recovery.fence_status import FenceStatus
+from ops.recovery.fencing import FenceStatus
 from tests.support.recovery_pair import CHECKPOINT, SOURCE, connectors, group, known, lag, observe, resource
 
 from ....support.open_metrics import as_openmetrics, families_of

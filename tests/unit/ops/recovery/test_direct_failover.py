@@ -9,7 +9,7 @@ import pytest
 from ops.errors import OpsError
 from ops.inspection.probes import ANSWER_WITHIN_S
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import break_glass, failover_changes, stranded_records
+from ops.recovery import break_glass, changes, stranded_records
 from ops.recovery.failover import PLANNED, UNPLANNED, Failover, Options
 from tests.support.failover_sides import OFFSETS
 from tests.support.recovery_pair import Kept, entry, known
@@ -81,13 +81,11 @@ def of(
             raise OpsError(refuses)
         return ["found"]
 
-    monkeypatch.setattr(failover_changes.undeployed_changes, "require_none", preview)
+    monkeypatch.setattr(changes, "require_none", preview)
     monkeypatch.setattr(PulumiStack, "up", lambda _, mirror, __: how.append(f"up {mirror}"))
     engine = PulumiStack(folder=Path(), name="stg", environment={})
     direct = break_glass.DirectChanges(folder=Path(), name="stg", secret=SECRET, environment={})
-    made = failover_changes.FailoverChanges(mirror="mm2", changes=direct, pulumi=engine).reconcile(
-        preview_first=preview_first
-    )
+    made = changes.FailoverChanges(mirror="mm2", changes=direct, pulumi=engine).reconcile(preview_first=preview_first)
     assert made is not None
     return made
 

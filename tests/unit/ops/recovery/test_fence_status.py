@@ -9,9 +9,9 @@ import pytest
 
 from ops.errors import OpsError
 from ops.inspection.snapshot import MirrorSnapshot
-from ops.recovery import fence_status
+from ops.recovery import fencing
 from ops.recovery.fence import FENCING
-from ops.recovery.fence_status import LEFT_BEHIND, TAKES_WRITES, FenceStatus
+from ops.recovery.fencing import LEFT_BEHIND, TAKES_WRITES, FenceStatus
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import of_journal
@@ -65,18 +65,18 @@ def test_a_fence_is_a_problem_where_it_should_not_be_and_its_lack_where_it_shoul
 
 def test_the_fence_is_read_from_the_users_of_the_source(source: Source) -> None:
     pair = of(source)
-    found = fence_status.observe(pair, source.environment)
+    found = fencing.observe(pair, source.environment)
     assert found == fence({APPLICATION: True})
     source.fence().put_up(FENCE)
-    found = fence_status.observe(pair, source.environment)
+    found = fencing.observe(pair, source.environment)
     assert found == fence({APPLICATION: False}, declared=True)
     assert found.in_force
 
 
 def test_what_cannot_be_fenced_or_read_is_unknown(source: Source) -> None:
-    assert fence_status.observe(of(source, sourceStack=None), source.environment) is None
-    assert fence_status.observe(of(source, active=None), source.environment) is None
-    assert fence_status.observe(of(source), {"KUBECONFIG": "/does/not/exist"}) is None
+    assert fencing.observe(of(source, sourceStack=None), source.environment) is None
+    assert fencing.observe(of(source, active=None), source.environment) is None
+    assert fencing.observe(of(source), {"KUBECONFIG": "/does/not/exist"}) is None
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_declared_fence_is_carried_out_if_nothing_else_is_under_way(
     source: Source, monkeypatch: pytest.MonkeyPatch, journal: Any, fenced: bool
 ) -> None:
     monkeypatch.setattr(Journal, "load", lambda *_, **__: Kept(journal))
-    fence_status.carry_out_declared(of(source, active="target"), source.environment, print)
+    fencing.carry_out_declared(of(source, active="target"), source.environment, print)
     assert source.specs() == source.rendered(fenced=fenced)
     assert FENCING in FAILED_OVER["steps"]
 
@@ -111,7 +111,7 @@ def test_watching_carries_it_out_and_survives_a_source_that_is_away(monkeypatch:
     def seen(active: str, **users: bool) -> MirrorSnapshot:
         return observe(known(active=active), fence=fence(users))
 
-    monkeypatch.setattr(fence_status, "carry_out_declared", away)
+    monkeypatch.setattr(fencing, "carry_out_declared", away)
     for each in (seen("source", app=True), seen("target", app=False), observe(fence=None), seen("source", app=False)):
         status_command._fence(each)
     assert not asked
@@ -130,7 +130,7 @@ def test_a_topic_that_is_failed_over_alone_is_to_be_fenced_although_the_source_i
     )
     if fenced:
         source.fence().put_up(source.fence().of(["items"], []))
-    found = fence_status.observe(split, source.environment)
+    found = fencing.observe(split, source.environment)
     assert found is not None
     assert (found.refused, found.declared) == ([], False), "the rest is not fenced"
     issue = found.issue("source", recovers=False)

@@ -11,7 +11,6 @@ from rich.console import Console
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.recovery.operation import Progress, of_journal
 from ops.status import document as status
-from ops.status import table as status_table
 from tests.support.recovery_pair import Kept, at_work, connectors, entry, group, known, lag, observe, proof, resource
 
 BLIND: dict[str, Any] = {"lag": None, "groups": None, "connectors": None, "mirror": resource(silent="no access")}
@@ -21,7 +20,7 @@ def screen(seen: MirrorSnapshot, width: int = 80) -> str:
     """What a terminal without colours shows, spaces and frames taken out."""
     console = Console(width=width, no_color=True, force_terminal=False)
     with console.capture() as shown:
-        console.print(status_table.table(json.loads(json.dumps(status.document(seen)))))
+        console.print(status.table(json.loads(json.dumps(status.document(seen)))))
     text = shown.get()
     assert all(len(line) <= width for line in text.splitlines())
     return " ".join("".join(" " if mark in "│┃┏┓┗┛┡┩━─┬┴┼└┘├┤╇┳" else mark for mark in text).split())
@@ -301,11 +300,11 @@ def test_an_operator_that_lags_behind_and_a_resource_that_is_not_there_are_repor
 
 
 def test_many_groups_are_cut_on_the_screen_and_whole_in_the_document() -> None:
-    seen = observe(groups=tuple(group(f"group-{at:02d}") for at in range(status_table.GROUPS_SHOWN + 5)))
+    seen = observe(groups=tuple(group(f"group-{at:02d}") for at in range(status.GROUPS_SHOWN + 5)))
     text = screen(seen, 200)
     assert "and 5 more: --json shows all" in text
     assert "group-30" not in text
-    assert len(status.document(seen)["groups"]) == status_table.GROUPS_SHOWN + 5
+    assert len(status.document(seen)["groups"]) == status.GROUPS_SHOWN + 5
 
 
 def test_names_with_brackets_are_shown_as_they_are() -> None:

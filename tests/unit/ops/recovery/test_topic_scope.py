@@ -11,11 +11,11 @@ import yaml
 
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import mirror_context, topic_scope
+from ops.recovery import failover_scope, mirror_context
+from ops.recovery.failover_scope import SomeTopics
 from ops.recovery.mirror_context import MirrorContext
-from ops.recovery.topic_scope import SomeTopics
 from ops.recovery.topic_selection import TopicSelection
-from settings.failed_over import FailedOver
+from settings.mirror_parts import FailedOver
 from tests.support.applied_objects import MANAGER, AppliedObjects
 from tests.support.mirror_api_server import serving
 from tests.support.pulumi_engine import Engine, mirror, revealed, target, up
@@ -61,7 +61,7 @@ class Site:
     def scope(self, *topics: str, earlier: FailedOver | None = None) -> SomeTopics:
         chosen = TopicSelection(pattern="any", topics=topics, earlier=earlier)
         journal = Kept(entry(finished=None, stop={}))
-        return topic_scope.of(self.pair, chosen, self.file, journal, self.environment, lambda _: None)
+        return failover_scope.of(self.pair, chosen, self.file, journal, self.environment, lambda _: None)
 
     def is_as_of(self, engine: Engine) -> None:
         for kind, plural in PLURALS.items():

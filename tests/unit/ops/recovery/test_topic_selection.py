@@ -10,7 +10,7 @@ from ops.recovery import mirror_context, topic_selection
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.topic_selection import TopicSelection, require_undivided, select, take_in_earlier
-from settings.failed_over import FailedOver
+from settings.mirror_parts import FailedOver
 from tests.support.recovery_pair import Kept, Side, entry, known
 
 ITEMS, INVENTORY, STORE = (TopicPartition(name, 0) for name in ("items", "items.inventory", "store.inventory"))

@@ -1,20 +1,29 @@
-"""What an update of the stack would change besides a recovery, by a preview with the policy pack; changes nothing.
+"""How a recovery's changes are carried out, and what an update of the stack would change besides, by a preview.
 
 A recovery runs `pulumi up`, which carries out all that lies in the checkout. Owns which changes are the recovery's own,
-and the refusal of others. Does not own the preview or its judgement.
+and the refusal of others; and whether a failover's changes are carried out directly, by Pulumi, or directly and taken
+over by Pulumi at the end. Does not own the changes, nor the preview with the policy pack and its judgement.
 """
 
+import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 from ops.connection import PROJECT
+from ops.console import log as say
+from ops.console import reading
 from ops.errors import OpsError
 from ops.policy import MANDATORY, Change, judging, planned
 from ops.pulumi.stack import PulumiStack
-from ops.recovery.mirror_context import FAILBACK_SUFFIX
+from ops.recovery import break_glass
+from ops.recovery.journal import Journal
+from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
+from ops.recovery.operation import StackChanges
 from settings.text import format_count
 
 PACK = PROJECT / "policies"
@@ -35,6 +44,7 @@ _RIGHTS = "spec.authorization"
 # How the operators are told to stop, pause and start a mirror; without an autoscaler its replicas are declared.
 # What it leaves out, where topics fail over by themselves.
 _STATE_PROPERTIES = {"state", "pause", "replicas", "topicsExcludePattern", "groupsExcludePattern"}
+_UNSEEN = "no preview was made: what else lies in the checkout is unknown, and is carried out with it"
 
 
 def require_none(pulumi: PulumiStack, mirror: str, *, resumes: bool, fails_back: bool = False) -> list[str]:
@@ -99,3 +109,76 @@ def _named(changes: Iterable[Change]) -> str:
     texts = [str(one) for one in changes]
     more = len(texts) - _NAMED_MAX
     return "; ".join(texts[:_NAMED_MAX]) + (f"; and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailoverChanges:
+    """`changes` carries out what a whole mirror's steps declare. `pulumi` is None where it is neither asked nor run.
+
+    `of_topics`: the steps make their changes themselves (`SomeTopics`), and Pulumi takes them over.
+    """
+
+    mirror: str
+    changes: StackChanges
+    pulumi: PulumiStack | None
+    warnings: tuple[str, ...] = ()
+    of_topics: bool = False
+
+    @classmethod
+    def of(
+        cls, known: MirrorContext, folder: Path, journal: Journal, *, without_pulumi: bool, of_topics: bool = False
+    ) -> Self:
+        """Change directly if the copy beside the mirror is up to date; warn where Pulumi makes the changes itself."""
+        where: Any = {"folder": folder, "name": known.stack, "environment": os.environ}
+        may = journal.require_held
+        if without_pulumi:
+            direct = break_glass.direct_changes(known.mirror, **where, require_permission=may)
+            return cls(mirror=known.mirror, changes=direct, pulumi=None)
+        pulumi = PulumiStack(**where, require_permission=may)
+        if of_topics:
+            return cls(mirror=known.mirror, changes=pulumi, pulumi=pulumi, of_topics=True)
+        try:
+            direct = break_glass.direct_changes(known.mirror, **where, require_permission=may)
+            why = break_glass.why_outdated(direct, known)
+        except OpsError as error:
+            why = str(error).splitlines()[0]
+        if why is None:
+            return cls(mirror=known.mirror, changes=direct, pulumi=pulumi)
+        slower = f"each change is a `pulumi up` of its own, which takes longer, because {why}"
+        return cls(mirror=known.mirror, changes=pulumi, pulumi=pulumi, warnings=(slower,))
+
+    @property
+    def reconciles(self) -> bool:
+        """Whether Pulumi takes over at the end what was changed without it."""
+        return self.of_topics or (self.pulumi is not None and self.changes is not self.pulumi)
+
+    def reconcile(self, *, preview_first: bool) -> Callable[[], None] | None:
+        """Return what lets Pulumi take it over, if it has to; first a preview that refuses other changes, if wanted."""
+        pulumi = self.pulumi
+        if pulumi is None or not self.reconciles:
+            return None
+
+        def reconcile() -> None:
+            if preview_first:
+                for warning in require_none(pulumi, self.mirror, resumes=True):
+                    say(f"! {warning}")
+            pulumi.up(self.mirror, say)
+
+        return reconcile
+
+    def previewed(self, journal: Journal, *, without_preview: bool, preview_afterwards: bool) -> list[str]:
+        """Return the warnings of a preview, or that there is none; raises OpsError for changes of somebody else."""
+        if preview_afterwards:
+            return []
+        if self.pulumi is None:
+            return [break_glass.UNSEEN]
+        if without_preview:
+            return [_UNSEEN]
+        with reading("what `pulumi up` would change, by a preview with the policy pack"):
+            try:
+                return require_none(self.pulumi, self.mirror, resumes=journal.may_have_changed)
+            except OpsError as error:
+                raise OpsError(
+                    f"{error}\nNothing was changed by this command. If it cannot wait: --without-preview carries out "
+                    "whatever else lies in the checkout."
+                ) from None

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ops.inspection.latest_verification import latest_proof
+from ops.recovery.mirror_context import latest_proof
 from tests.support import report_documents as made
 from tests.support.recovery_pair import known, proof
 

@@ -9,7 +9,7 @@ from ops.errors import OpsError
 from ops.policy import judging
 from ops.pulumi import events
 from ops.pulumi.stack import EngineRun, PulumiStack
-from ops.recovery import undeployed_changes
+from ops.recovery import changes
 from tests.support import event_logs as recorded
 
 MIRRORS, SECRETS = f"{recorded.KAFKA_TYPES}KafkaMirrorMaker2", "kubernetes:core/v1:Secret"
@@ -55,7 +55,7 @@ class Stack:
 
     def warnings(self, *happened: recorded.Event, **options: Any) -> list[str]:
         self.log = recorded.log(*happened)
-        return undeployed_changes.require_none(self.pulumi, "mm2", **{"resumes": False, **options})
+        return changes.require_none(self.pulumi, "mm2", **{"resumes": False, **options})
 
 
 @pytest.fixture
