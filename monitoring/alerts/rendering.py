@@ -11,8 +11,16 @@ from typing import Any
 
 import yaml
 
-from monitoring.alerts import OF_OPERATOR, Alert, AlertGroup, MonitoredCluster, MonitoredMirror, Thresholds
-from monitoring.alerts.kafka import CERTIFICATES, KAFKA
+from monitoring.alerts import (
+    CERTIFICATES,
+    KAFKA,
+    OF_OPERATOR,
+    Alert,
+    AlertGroup,
+    MonitoredCluster,
+    MonitoredMirror,
+    Thresholds,
+)
 from monitoring.alerts.mirror import GROUPS, LAG, MIRROR, RECORDINGS, TASKS
 from monitoring.alerts.verification import STATUS, VERIFICATION
 

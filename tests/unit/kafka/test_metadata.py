@@ -20,7 +20,7 @@ from kafka.connector_status import ConnectorState, ResourceStatus, from_status, 
 from kafka.errors import Answers
 from kafka.mirror_metadata import InternalState, Metadata, TopicAcl, TopicAcls, topic_acls
 from kafka.topic_metadata import Origin, PartitionState, Setting, TopicState
-from spark.checks import replication, rights, topics
+from spark.checks import replication, topics
 from spark.checks.registry import NOTHING, Check, not_judged
 
 MIRROR = Mirror(
@@ -186,7 +186,7 @@ def acl(topic: str = "items", operation: str = "READ", permission: str = "ALLOW"
 
 def synced(source: list[TopicAcl], target: list[TopicAcl]) -> Check:
     sides = TopicAcls(acls=frozenset(source)), TopicAcls(acls=frozenset(target))
-    return rights.acls_synced(MIRROR, Metadata(source_acls=sides[0], target_acls=sides[1]))
+    return topics.acls_synced(MIRROR, Metadata(source_acls=sides[0], target_acls=sides[1]))
 
 
 def test_a_missing_acl_is_named() -> None:
@@ -215,7 +215,7 @@ def test_acls_of_other_topics_are_not_copied_and_without_any_nothing_is_compared
 
 def test_acls_that_may_not_be_described_are_unknown() -> None:
     found = Metadata(source_acls=TopicAcls(acls=frozenset([acl()])), target_acls=TopicAcls(refused="grant DESCRIBE"))
-    check = rights.acls_synced(MIRROR, found)
+    check = topics.acls_synced(MIRROR, found)
     assert (check.ok, check.observed) == (None, "grant DESCRIBE")
 
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 from contract.verification_request import ClusterConfig, Mirror
 from kafka.topic_writers import BrokerRights, is_operators
 from spark.checks.registry import NOTHING, not_judged
-from spark.checks.rights import principal, standby_read_only
+from spark.checks.topics import principal, standby_read_only
 
 from ...support.certificates import certificate
 
