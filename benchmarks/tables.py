@@ -67,7 +67,7 @@ DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 
 def filled(text: str) -> str:
     """Return the document with the tables of the results that are kept now."""
-    for name, table in {"verification": _verification, "soak": _soak}.items():
+    for name, table in {"verification": _verification, "groups": _groups, "soak": _soak}.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, found, rest = text.partition(begin)
         _, closed, after = rest.partition(end)
@@ -110,6 +110,11 @@ def _verification(result: dict[str, Any]) -> str:
     head = ("records on each side", "whole run, s", "session of it, s", "consumer tool, s", "peak, MiB")
     costs = [(f"{one['of']}, {one['bytes']} B", one["fixedSeconds"], one["perMillion"]) for one in result["costs"]]
     fitted = _table(("fitted", "every run, s", "a million records, s"), costs)
+    plain = f"The plain comparison of the 1 KiB records took {result['plainSeconds']} s.\n\n"
+    return _where(result) + _table(head, rows) + "\n" + fitted + "\n" + plain + _judged(result)
+
+
+def _judged(result: dict[str, Any]) -> str:
     ratios = [
         (
             row["name"],
@@ -119,9 +124,23 @@ def _verification(result: dict[str, Any]) -> str:
         )
         for row in result["ratios"]
     ]
-    plain = f"The plain comparison of the 1 KiB records took {result['plainSeconds']} s.\n\n"
-    bounds = _table(("judged", "measured", "bound", ""), ratios)
-    return _where(result) + _table(head, rows) + "\n" + fitted + "\n" + plain + bounds
+    return _table(("judged", "measured", "bound", ""), ratios)
+
+
+def _groups(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            f"{_spaced(row['groups'])} of {_spaced(row['partitions'])}",
+            row["what"],
+            row["seconds"],
+            row["peakMib"],
+            row.get("jobPeakMib", ""),
+            _spaced(row["journalBytes"]) if "journalBytes" in row else "",
+        )
+        for row in result["rows"]
+    ]
+    head = ("groups of partitions", "what", "seconds", "peak, MiB", "of the job, MiB", "journal, bytes")
+    return _where(result) + _table(head, rows) + "\n" + _judged(result)
 
 
 def _holds(row: dict[str, Any]) -> str:
