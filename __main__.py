@@ -94,7 +94,7 @@ for flow in replication_flows:
     )
     beside_mirrors.append(write_break_glass(copied, after(mirrors[name], *([clients] if clients else []))))
 watching = watch(settings, after(operator, kafka, *mirrors.values()))
-demo = install_demo_clients(settings, kafka, after(users, topics, *mirrors.values()))
+demo = install_demo_clients(settings, kafka, users, after(users, topics, *mirrors.values()))
 in_clusters = [namespaces, operator, kafka, users, topics, internal, secrets, *mirrors.values(), *beside_mirrors]
 guard_against_deletion([*in_clusters, *verifications.values(), watching, demo], protect=settings.cluster.protect)
 outputs: dict[str, pulumi.Input[Any]] = {

@@ -6,7 +6,7 @@ that the operator writes or that existed before, or the operator itself.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pulumi
@@ -242,6 +242,9 @@ class KafkaUsers(pulumi.ComponentResource):
         managed = args.settings.cluster.external is None
         self._shared = args.shared_logins
         self.logins = {user.name: endpoint.login(user, managed=managed) for user in args.settings.users}
+        for user, source in args.shared_logins.items():
+            generation = source.login.password_generation
+            self.logins[user] = replace(self.logins[user], password_generation=generation)
         self.credentials = {user.name: self._credentials(name, args.settings, user) for user in args.settings.users}
         applications = {user.name for user in fence.application_users(args.settings)}
         self.facts = {

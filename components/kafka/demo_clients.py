@@ -12,8 +12,8 @@ import pulumi
 from pulumi_kubernetes.apps.v1 import Deployment
 
 from components import endpoint
-from components.dialects import Spec
-from components.kafka.cluster import KafkaCluster
+from components.dialects import Login, Spec
+from components.kafka.cluster import KafkaCluster, KafkaUsers
 from components.kubernetes_objects import container_security_context, pod_security_context
 from settings.cluster import CA_KEY
 from settings.stack import Stack
@@ -40,11 +40,12 @@ _BINDING: dict[str, tuple[str, Presence]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class DemoClientsArgs:
-    """The settings, which ask for demo clients, and the cluster's address."""
+    """The settings, which ask for demo clients, the cluster's address, and how each user logs in."""
 
     settings: Stack
     clients: Settings
     bootstrap_servers: pulumi.Input[str]
+    logins: Mapping[str, Login]
 
 
 class DemoClients(pulumi.ComponentResource):
@@ -72,12 +73,16 @@ class DemoClients(pulumi.ComponentResource):
         self.register_outputs({"names": self.names})
 
 
-def install_demo_clients(settings: Stack, kafka: KafkaCluster, opts: pulumi.ResourceOptions) -> DemoClients | None:
+def install_demo_clients(
+    settings: Stack, kafka: KafkaCluster, users: KafkaUsers, opts: pulumi.ResourceOptions
+) -> DemoClients | None:
     """Return the demo clients if the settings ask for some."""
     if settings.demo_clients is None:
         return None
     servers = kafka.internal_bootstrap_servers
-    args = DemoClientsArgs(settings=settings, clients=settings.demo_clients, bootstrap_servers=servers)
+    args = DemoClientsArgs(
+        settings=settings, clients=settings.demo_clients, bootstrap_servers=servers, logins=users.logins
+    )
     return DemoClients("demo-clients", args, opts)
 
 
@@ -170,7 +175,7 @@ def _rotated(args: DemoClientsArgs) -> dict[str, Mapping[str, str]]:
     """What makes new pods of a new password: they learn it when they start."""
     if args.clients.user is None:
         return {}
-    generation = args.settings.user(args.clients.user).password_generation
+    generation = args.logins[args.clients.user].password_generation
     return {"annotations": {PASSWORD_GENERATION: str(generation)}}
 
 

@@ -11,6 +11,13 @@ from ...support.recorded_program import PASSWORD, SOURCE_OUTPUTS
 SHOP = {**SOURCE_OUTPUTS["users"]["rt-inv-dev-user"], "secretName": "shop", "username": "shop"}
 WORD = "the source's password"
 USERS = [{"name": "writer"}, {"name": "shop"}]
+SHOP_HERE = {
+    "name": "shop",
+    "acls": [
+        {"type": "topic", "names": ["items"], "operations": ["Read", "Write", "Describe"]},
+        {"type": "group", "names": ["*"], "operations": ["Read"]},
+    ],
+}
 ADDRESS = {"bootstrapServers", "ca.crt", "client.properties"}
 
 
@@ -81,3 +88,16 @@ def test_a_rotation_at_the_source_makes_the_operator_here_read_the_new_password_
 def test_a_stack_exports_which_generation_a_password_is(number: int, exported: int | None) -> None:
     seen = up(Engine(), target(users=[{"name": "writer"}, {"name": "shop", "passwordGeneration": number}]))
     assert seen.exports["users"]["shop"].get("passwordGeneration") == exported
+
+
+def test_a_rotation_at_the_source_is_passed_on_and_makes_new_pods_of_demo_clients() -> None:
+    def started_with(number: int) -> tuple[Any, Any]:
+        engine = Engine(stacks={"dev": dev(passwordGeneration=number)})
+        clients = {"image": "registry.example.com/demo-clients:1.0.0", "user": "shop", "topic": "items"}
+        flow = mirror(clients={"login": "shop"})
+        seen = up(engine, target(mirrors=[flow], users=[{"name": "writer"}, SHOP_HERE], demoClients=clients))
+        (template, _) = (each["spec"]["template"] for each in engine.all("v1:Deployment").values())
+        return template["metadata"]["annotations"], seen.exports["users"]["shop"].get("passwordGeneration")
+
+    assert started_with(1) == ({"rt-inventory/password-generation": "1"}, None)
+    assert started_with(2) == ({"rt-inventory/password-generation": "2"}, 2)
