@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from ops.cli import app
 from ops.connection import PROJECT
-from ops.pulumi import stack
+from ops.pulumi import process
 
 from ...support import event_logs as recorded
 from ...support.pulumi_program import PulumiProgram, on_path
@@ -169,7 +169,7 @@ def test_a_preview_that_does_not_end_is_stopped_and_says_what_it_waited_for(
 
 def test_one_that_ignores_signals_is_killed(fake: PulumiProgram, monkeypatch: pytest.MonkeyPatch) -> None:
     ladder = ((signal.SIGINT, 0.2), (signal.SIGTERM, 0.2), (signal.SIGKILL, 10.0))
-    monkeypatch.setattr(stack, "PREVIEW_LADDER", ladder)
+    monkeypatch.setattr(process, "PREVIEW_LADDER", ladder)
     fake.answers(endless=True, ignores=[signal.SIGINT, signal.SIGTERM])
     assert policy("--within", "1").exit_code == 2
     assert not fake.runs
