@@ -24,7 +24,14 @@ SHARED = ("bench", "pair", "lines")
 # Ends the pair: the last of the one lane that has it.
 END_OF_THE_PAIR = "test_destroy.py"
 # Files of the pool that take longest: they come first, so that no lane is left with one at the end.
-LONGEST = ("test_examples.py", "test_stories.py", "test_monitored_pair.py", "test_demo.py", "test_way_back.py")
+LONGEST = (
+    "test_examples.py",
+    "test_stories.py",
+    "test_monitored_pair.py",
+    "test_demo.py",
+    "test_way_back.py",
+    "test_killed.py",
+)
 PLUGINS = ("-p", "tests.integration.timings", "-p", "tests.integration.pool")
 NOTHING_CHOSEN = 5  # pytest's exit code
 WITHIN_S, STOPPED_WITHIN_S = 80 * 60.0, 180.0

@@ -145,14 +145,24 @@ def _until_the_end(consumer: Consumer, partitions: int) -> list[str]:
 
 def commit(consumer: Consumer, positions: list[TopicPartition]) -> None:
     """Commit offsets, once the group's coordinator is ready."""
+    _once_ready("take its offsets", lambda: consumer.commit(offsets=positions, asynchronous=False))
 
-    def committed() -> bool:
+
+def committed_by(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
+    """Return what a consumer's group has committed, once its coordinator is ready; a negative offset is none."""
+    found: list[TopicPartition] = _once_ready("know its offsets", lambda: consumer.committed(partitions, timeout=10))
+    return found
+
+
+def _once_ready(what: str, call: Callable[[], Any]) -> Any:
+    """Return what a call of a group's coordinator returns, which must not be empty."""
+
+    def called() -> Any:
         try:
-            consumer.commit(offsets=positions, asynchronous=False)
+            return call()
         except KafkaException as error:
             if error.args[0].code() not in COORDINATOR_COMES:
                 raise
-            return False
-        return True
+            return None
 
-    wait_until("the group's coordinator to take its offsets", committed, 30)
+    return wait_until(f"the group's coordinator to {what}", called, 30)
