@@ -280,6 +280,8 @@ class Comparison:
             result, found = self.results[tp], self.differences[tp]
             result.findings += findings
             result.read_at_source, result.read_at_target = found.read_at_source, found.read_at_target
+            if found.beyond:  # left to the next run, so nothing behind it is verified
+                result.anchors = [one for one in result.anchors if one[1] <= found.beyond[0].offset]
             lost = result.count("lost")
             if tp in apart and lost and any(result.count(kind) for kind in ("foreign", "doubled", "aborted")):
                 result.findings.append(Finding("no_overlap", *tp, lost))

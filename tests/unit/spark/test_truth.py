@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -320,6 +321,18 @@ def test_an_open_transaction_hides_no_other_fault() -> None:
 def test_what_is_copied_again_behind_the_image_of_the_cut_is_left_to_the_next_run() -> None:
     only(Logs(source=log("abcd"), target=log("abcdcd"), cut=2))
     only(Logs(source=log("abcd"), target=log("abbcd"), cut=2), doubled=1)
+
+
+@pytest.mark.parametrize(
+    ("source", "cut", "target", "bits"),
+    [("pqabcde", 4, "pqcabcde", 0), ("pqarbcde", 4, "pqcarbcde", 1), ("pqrstuvwxyz", 8, "pqyrstuvwxyz", 2)],
+)
+def test_a_record_that_is_left_to_the_next_run_is_not_in_front_of_what_is_verified(
+    source: str, cut: int, target: str, bits: int
+) -> None:
+    (result,), _ = found_without_spark({0: Logs(source=log(source), target=log(target), cut=cut)}, Sizes(bits=bits))
+    assert not result.findings
+    assert all(there <= 2 for _, there in result.anchors)
 
 
 def test_a_record_that_strayed_into_a_partition_that_only_the_target_has_is_in_the_wrong_one() -> None:
