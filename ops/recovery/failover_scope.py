@@ -12,6 +12,7 @@ from typing import Protocol
 
 from kubernetes import client
 
+from kafka.cluster import Cluster
 from ops.errors import OpsError
 from ops.pulumi import stack_file
 from ops.recovery import kubernetes_access, mirror_context
@@ -145,22 +146,24 @@ class SomeTopics:
         """Declare the topics as on their way with the groups that read them, and let the mirror leave them out."""
         source = connected(self.pair.source())
         groups = require_undivided(source, self.pair, self.chosen.topics)
-        mirror, names = self._mirror(self._settings()), source.names(lambda _: True)
-        others = named_instead(mirror, self._moved(), names) if mirror.naming == "identity" else ()
         earlier = self.chosen.earlier
         self._declare(
             FailedOver(
                 topics=self._moved(),
                 groups=tuple(dict.fromkeys([*(earlier.groups if earlier else ()), *groups])),
                 pending=self.chosen.topics,
-                read_only=others,
+                read_only=self._named_instead(source, self._moved()),
             )
         )
         self._leave_out()
 
     def run_again(self) -> None:
-        """Let the mirror copy the topics again."""
-        self._declare(self.chosen.earlier)
+        """Let the mirror copy the topics again; those that were failed over before stay so."""
+        earlier = self.chosen.earlier
+        if earlier is not None:  # the outputs, from which they are known, do not say what is denied by name
+            others = self._named_instead(connected(self.pair.source()), earlier.topics)
+            earlier = earlier.model_copy(update={"read_only": others})
+        self._declare(earlier)
         self._leave_out()
 
     def require_groups(self, groups: Iterable[str]) -> None:
@@ -202,6 +205,11 @@ class SomeTopics:
     def _moved(self) -> tuple[str, ...]:
         earlier = self.chosen.earlier.topics if self.chosen.earlier else ()
         return tuple(dict.fromkeys([*earlier, *self.chosen.topics]))
+
+    def _named_instead(self, source: Cluster, topics: Iterable[str]) -> tuple[str, ...]:
+        """Topics to deny by name at the target because these are used there, by what the source has now."""
+        mirror = self._mirror(self._settings())
+        return named_instead(mirror, topics, source.names(lambda _: True)) if mirror.naming == "identity" else ()
 
     def _settings(self) -> Stack:
         return load_settings(self.file)

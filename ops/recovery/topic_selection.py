@@ -88,7 +88,8 @@ def select(known: MirrorContext, pattern: str, journal: Journal, asked: Mapping[
 def require_undivided(source: Cluster, known: MirrorContext, topics: Iterable[str]) -> tuple[str, ...]:
     """Return the groups that have read the topics; raises OpsError if one reads other topics of the mirror too.
 
-    It would be on both sides then.
+    It would be on both sides then. Groups that went with topics before count too: the mirror leaves them out, and they
+    may have read others at the source since.
 
     Args:
         source: The mirror's source.
@@ -96,7 +97,8 @@ def require_undivided(source: Cluster, known: MirrorContext, topics: Iterable[st
         topics: Topics that go to the target.
     """
     mirror, chosen = known.request.mirror, set(topics)
-    carried = sorted(group for group in source.group_states() if mirror.carries_group(group))
+    earlier = set(known.failed_over.groups if known.failed_over else ())
+    carried = sorted(group for group in source.group_states() if group in earlier or mirror.carries_group(group))
     read = {group: {tp[0] for tp in positions} for group, positions in source.group_offsets(carried).items()}
     going = {group: names for group, names in read.items() if names & chosen}
     torn = {

@@ -138,6 +138,13 @@ def test_what_is_copied_again_is_as_before(site: Site) -> None:
     assert site.declared == {"topics": ["items"], "groups": ["orders"]}
 
 
+def test_what_is_copied_again_leaves_the_others_of_an_earlier_prefix_denied_by_name(site: Site) -> None:
+    scope = site.scope("items", earlier=FailedOver(topics=("store.eu",), groups=("stock",)))
+    scope.stop()
+    scope.run_again()
+    assert site.declared == {"topics": ["store.eu"], "groups": ["stock"], "readOnly": ["store.us"]}
+
+
 def test_a_group_that_has_read_a_topic_since_it_was_left_out_is_left_out_first(site: Site) -> None:
     scope = site.scope("items")
     scope.stop()

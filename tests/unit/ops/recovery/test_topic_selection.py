@@ -111,6 +111,16 @@ def test_groups_go_with_topics_that_they_read_alone(source: Side) -> None:
     assert require_undivided(source, known(LEFT_OUT, **SPLIT), ["store.inventory"]) == ("both", "stock")  # type: ignore[arg-type]
 
 
+def test_a_group_that_went_with_topics_before_is_judged_by_what_it_has_read_since(source: Side) -> None:
+    split = known(LEFT_OUT, **SPLIT)
+    source.held = {"orders": {ITEMS: 3, STORE: 2}}
+    source.states = {"orders": "EMPTY"}
+    assert require_undivided(source, split, ["store.inventory"]) == ("orders",)  # type: ignore[arg-type]
+    source.held["orders"][INVENTORY] = 1
+    with pytest.raises(OpsError, match=r"orders reads items\.inventory too"):
+        require_undivided(source, split, ["store.inventory"])  # type: ignore[arg-type]
+
+
 def part(**steps: Any) -> dict[str, Any]:
     return {**entry(**steps), "options": {"topic": "items", "topics": ["items"]}}
 
