@@ -92,20 +92,25 @@ def writers(rights: BrokerRights, topics: Iterable[str]) -> TopicWriters:
 
 
 def deny(cluster: Cluster, principals: Iterable[str], topics: Iterable[str]) -> str | None:
-    """Deny principals to write topics; return why it could not be done, None if it was done.
+    """Deny principals to write topics; return why the cluster refused it as a whole, None if it was done.
 
-    The user needs Alter on the cluster.
+    The user needs Alter on the cluster. Raises ClusterError if some of the rules may be there: no answer came, or one
+    of them was not accepted.
     """
     topics = tuple(topics)
     rules = [rule for principal in principals for topic in topics for rule in _denials(principal, topic, AclBinding)]
-    return _carried_out(cluster.admin.create_acls(rules, request_timeout=CALL_DEADLINE_S)) if rules else None
+    error = _first_error(cluster.admin.create_acls(rules, request_timeout=CALL_DEADLINE_S)) if rules else None
+    if error is not None and code_of(error) not in _REFUSED:
+        cluster.refusals.call("deny principals to write", error, None)
+    return None if error is None else text_of(error)
 
 
 def allow_again(cluster: Cluster, principals: Iterable[str], topics: Iterable[str]) -> str | None:
     """Take the rules of `deny` away; return why it could not be done, None if it was done."""
     topics = tuple(topics)
     rules = [rule for one in principals for topic in topics for rule in _denials(one, topic, AclBindingFilter)]
-    return _carried_out(cluster.admin.delete_acls(rules, request_timeout=CALL_DEADLINE_S)) if rules else None
+    error = _first_error(cluster.admin.delete_acls(rules, request_timeout=CALL_DEADLINE_S)) if rules else None
+    return None if error is None else text_of(error)
 
 
 def _denials(principal: str, topic: str, made: Any) -> list[Any]:
@@ -113,12 +118,12 @@ def _denials(principal: str, topic: str, made: Any) -> list[Any]:
     return [made(*of, operation, AclPermissionType.DENY) for operation in DENIED_OPERATIONS]
 
 
-def _carried_out(futures: Mapping[Any, Any]) -> str | None:
+def _first_error(futures: Mapping[Any, Any]) -> KafkaException | None:
     for future in futures.values():
         try:
             future.result()
         except KafkaException as error:
-            return text_of(error)
+            return error
     return None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from contract.fields import VerificationError
 from kafka import topic_writers
 from kafka.cluster import Cluster
+from kafka.errors import ClusterError
 from kafka.topic_writers import EVERYBODY, TopicWriters
 from ops import verify
 from ops.errors import OpsError
@@ -141,14 +142,20 @@ class Fencing:
     def _deny(
         self, source: Cluster, wanted: Fence, found: TopicWriters, before: list[str]
     ) -> tuple[TopicWriters, list[str]]:
-        """Deny principals that rules allow to write; return who is left, and all that are denied by now."""
+        """Deny principals that rules allow to write; return who is left, and all that may be denied by now."""
         others = [one for one, why in found.principals.items() if why != SUPER_USER and one != EVERYBODY]
         if not others:
             return found, before
         denied = list(dict.fromkeys([*before, *others]))
         self._note(wanted, denied)  # first: what may have been made must be found again
         self.journal.require_held()
-        why = topic_writers.deny(source, others, wanted.topics)
+        try:
+            why = topic_writers.deny(source, others, wanted.topics)
+        except ClusterError as error:  # they stay noted: what was made goes with the fence
+            self.say(
+                f"  {', '.join(others)}: no user of this project; whether they are denied to write is unknown ({error})"
+            )
+            return found, denied
         if why is not None:
             self._note(wanted, before)
             self.say(f"  {', '.join(others)}: no user of this project; they could not be denied to write ({why})")
@@ -269,7 +276,8 @@ def carry_out_declared(pair: MirrorContext, environment: Mapping[str, str], log:
     """
     journal = Journal.load(pair.resource.namespace, pair.mirror, environment, pair.resource.context)
     entry = journal.entry or {}
-    entry = (entry.get("before") or {}) if journal.under_way else entry  # one under way has changed nothing, or counts
+    if journal.under_way:  # what it begins with has changed nothing yet, or nothing is done here
+        entry = entry.get("before") or {}
     noted = (entry.get("steps") or {}).get(FENCING)
     found, _ = fence.at_source(pair, pair.project, environment, log)
     if journal.may_have_changed or noted is None or found is None or entry["command"] != "failover":

@@ -1,13 +1,17 @@
 """When a failover fences its source, when that is undone, and what a failback does with the fence."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
+from contract.verification_request import ClusterConfig
 from kafka import topic_writers
-from kafka.errors import ClusterError
+from kafka.errors import ClusterError, Refusals
 from kafka.topic_writers import TopicWriters
 from ops.errors import OpsError
 from ops.recovery import draining, fence, mirror_context
@@ -241,6 +245,39 @@ def test_a_principal_that_cannot_be_denied_is_named(source: Source, monkeypatch:
     facts = done.fence()
     assert (facts["denied"], list(facts["mayWrite"])) == ([], [OTHER])
     assert done.journal.steps[FENCING]["denied"] == []
+
+
+def test_principals_of_whom_nobody_knows_whether_they_are_denied_stay_noted(
+    source: Source, sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unanswered(*_: object) -> None:
+        raise ClusterError("no answer")
+
+    allow(monkeypatch, other="a rule for topic items")
+    calls = list[Any]()
+    monkeypatch.setattr(topic_writers, "deny", unanswered)
+    monkeypatch.setattr(topic_writers, "allow_again", lambda _, who, __: calls.append(who))
+    done = work(fence=source.fence())
+    facts = done.fence()
+    assert (facts["denied"], list(facts["mayWrite"])) == ([OTHER], [OTHER])
+    done.lift_fence()
+    assert calls == [[OTHER]]
+
+
+@pytest.mark.parametrize(
+    ("code", "may_be_there"), [(KafkaError.CLUSTER_AUTHORIZATION_FAILED, False), (KafkaError._TIMED_OUT, True)]
+)
+def test_rules_of_which_no_answer_came_may_be_there(code: int, may_be_there: bool) -> None:
+    answer = Future[None]()
+    answer.set_exception(KafkaException(KafkaError(code)))
+    side = ClusterConfig(role="source", alias="es-src", client_config={"sasl.username": "mirror"})
+    admin = SimpleNamespace(create_acls=lambda rules, request_timeout: dict.fromkeys(rules, answer))
+    cluster: Any = SimpleNamespace(admin=admin, refusals=Refusals(side))
+    if may_be_there:
+        with pytest.raises(ClusterError, match="cannot deny principals to write"):
+            topic_writers.deny(cluster, [OTHER], ["items"])
+    else:
+        assert topic_writers.deny(cluster, [OTHER], ["items"]) == KafkaError(code).str()
 
 
 def unplanned(source: Source, monkeypatch: pytest.MonkeyPatch) -> Failover:
