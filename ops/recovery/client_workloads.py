@@ -1,8 +1,8 @@
 """Workloads whose pods read a Secret: found by their references, and restarted so that they read it again.
 
 A pod that has a Secret in its environment keeps the values that it was started with, and few clients read a mounted
-file twice. Owns which workloads read a Secret, their restart as `kubectl rollout restart` makes it, and the wait for
-it, the step of a recovery that does so, and its words. Does not own the Secret.
+file twice. Owns which workloads read a Secret, their restart as `kubectl rollout restart` makes it, the wait for it,
+the step of a recovery that does both, and its words. Does not own the Secret.
 """
 
 import time
@@ -68,10 +68,16 @@ class ClientWorkloads:
             if self.secret in _secrets(each["spec"]["template"].get("spec") or {})
         )
 
-    def restart(self, every: Iterable[Workload], stamp: str) -> None:
-        """Let their pods be replaced; a workload whose template has this stamp already is left alone."""
+    def restart(
+        self, every: Iterable[Workload], stamp: str, require_permission: Callable[[], None] = lambda: None
+    ) -> None:
+        """Let their pods be replaced; a workload whose template has this stamp already is left alone.
+
+        `require_permission` is called before each, and raises if it must not be changed.
+        """
         body = {"spec": {"template": {"metadata": {"annotations": {RESTARTED_AT: stamp}}}}}
         for one in every:
+            require_permission()
             self._apps.patch_namespaced_custom_object(
                 *_APPS,
                 one.namespace,
@@ -153,9 +159,11 @@ class FollowingClients:
                 every = found.find()
                 for one in every:
                     self.log(f"  {one}: its pods are replaced")
-                found.restart(every, str((self.journal.entry or {})["startedAt"]))
+                stamp = str((self.journal.entry or {})["startedAt"])
+                found.restart(every, stamp, self.journal.require_held)
                 left = found.wait(every, self.log)
         except OpsError as error:
+            self.journal.require_held()  # without the Lease it is another command's to report what it finds
             names = None if every is None else [str(one) for one in every]
             return {"workloads": names, "workloadsWhy": f"{error} {self._by_hand(every)}", "restart": UNKNOWN}
         return {

@@ -278,8 +278,8 @@ class Failback:
         translated = {tp for places in stood.values() for tp in places} if has_checkpoints else filled
         of_partitions = mirror_offsets.of_partitions(filled, self._extent(source), self._extent(target))
         of_groups = mirror_offsets.of_groups(translated, self._group_places("offsets"), stood)
-        self.journal.require_held()
-        return {"claims": mirror_offsets.write(chain(of_partitions, of_groups), self.mirror, source, target)}
+        mappings, may = chain(of_partitions, of_groups), self.journal.require_held
+        return {"claims": mirror_offsets.write(mappings, self.mirror, source, target, may)}
 
     def switch(self) -> Facts:
         """Record the source as active, remove the way back and start the mirror; the `up` verifies it."""

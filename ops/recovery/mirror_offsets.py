@@ -39,6 +39,8 @@ Read = Callable[[int], Generator[Record]]
 """Yields a partition's records from an offset on."""
 _KEY = os.urandom(16)  # nobody can write records whose digests are equal
 WRITTEN_WITHIN_S = 20.0
+PERMISSION_EVERY = 1000
+"""Mappings after which permission to write is asked for again: a million take longer than a Lease."""
 _CHECKPOINT_VERSION = 0
 
 
@@ -180,7 +182,7 @@ def of_partitions(
     (OffsetSyncStore.updateSyncArray).
 
     Args:
-        places: Source partitions.
+        topic_partitions: Source partitions.
         source: Log start offsets and log end offsets on the source.
         target: The same on the target.
     """
@@ -209,16 +211,25 @@ def of_groups(
                 yield OffsetMapping(topic_partition=tp, upstream=upstream, downstream=target[group][tp], group=group)
 
 
-def write(mappings: Iterable[OffsetMapping], mirror: Mirror, source: Cluster, target: Cluster) -> int:
+def write(
+    mappings: Iterable[OffsetMapping],
+    mirror: Mirror,
+    source: Cluster,
+    target: Cluster,
+    require_permission: Callable[[], None] = lambda: None,
+) -> int:
     """Append the mappings to MirrorMaker's own topics, and return how many; raises OpsError. Idempotent.
 
-    The mirror must be stopped. Each mapping is taken when it is written: there may be a million.
+    The mirror must be stopped. Each mapping is taken when it is written: there may be a million. `require_permission`
+    is called before the first one and after each `PERMISSION_EVERY`, and raises if nothing more must be written.
     """
     syncs, number = mirror.offset_syncs_topic, 0
     of_groups, of_places = _Appender(target, mirror.checkpoints_name), None
     if syncs is not None:
         of_places = _Appender(source if syncs.location == "source" else target, syncs.name)
     for mapping in mappings:
+        if number % PERMISSION_EVERY == 0:
+            require_permission()
         number += 1
         if mapping.group is not None:
             of_groups.append(*_checkpoint(mapping, mirror))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from ops.errors import OpsError
 from ops.recovery import client_workloads
 from ops.recovery.client_workloads import RESTARTED_AT, ClientWorkloads, Workload, missing
 from ops.recovery.kubernetes_access import kubernetes
@@ -117,6 +118,20 @@ def test_a_restart_replaces_the_pods_once_for_each_stamp(site: Site) -> None:
     assert held["spec"]["template"]["metadata"]["annotations"] == {RESTARTED_AT: "2026-11-25T18:00:00Z"}
     assert held["metadata"]["generation"] == 2
     assert held["spec"]["template"]["spec"] == REFERENCES["env"]
+
+
+def test_permission_is_asked_for_before_each_restart(site: Site) -> None:
+    for name in ("carts", "orders"):
+        site.server.hold("deployments", name, REFERENCES["env"])
+    left = iter(range(1))
+
+    def lost() -> None:
+        if next(left, None) is None:
+            raise OpsError("no longer")
+
+    with pytest.raises(OpsError, match="no longer"):
+        site.workloads.restart(site.workloads.find(), "2026-11-25T18:00:00Z", lost)
+    assert len(site.server.patched) == 1
 
 
 def test_what_is_not_restarted_in_time_is_named_with_the_reason(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ class Found:
         monkeypatch.setattr(client_workloads, "kubernetes", self._kubernetes)
         monkeypatch.setattr(ClientWorkloads, "find", lambda one: answer("find", self._find(one)))
         monkeypatch.setattr(
-            ClientWorkloads, "restart", lambda _, __, stamp: answer("restart", self.stamps.append(stamp))
+            ClientWorkloads, "restart", lambda _, __, stamp, ___: answer("restart", self.stamps.append(stamp))
         )
         monkeypatch.setattr(ClientWorkloads, "wait", lambda *_: answer("wait", self.left))
 
@@ -180,6 +180,19 @@ def test_who_has_lost_the_lease_restarts_nothing(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(OpsError, match="must be held"):
         following.restart()
     assert server.asked == []
+
+
+def test_who_loses_the_lease_while_the_workloads_are_found_reports_that_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    Found(monkeypatch)
+    following = of()
+
+    def restart(_: Any, __: Any, ___: str, require_permission: Any) -> None:
+        following.journal.lease.lost = True  # type: ignore[attr-defined]
+        require_permission()
+
+    monkeypatch.setattr(ClientWorkloads, "restart", restart)
+    with pytest.raises(OpsError, match="must be held"):
+        following.restart()
 
 
 @pytest.mark.parametrize(("restarts", "words"), [(True, "they are restarted"), (False, "nobody restarts them")])

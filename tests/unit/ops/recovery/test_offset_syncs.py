@@ -118,6 +118,23 @@ def test_more_than_the_client_can_hold_is_written_as_the_cluster_takes_it(monkey
         mirror_offsets.write(mappings(), MIRROR, target, target)
 
 
+def test_of_many_mappings_none_is_written_without_permission() -> None:
+    target: Any = Brokers()
+    left = iter(range(2))
+
+    def lost() -> None:
+        if next(left, None) is None:
+            raise OpsError("no longer")
+
+    many = (
+        OffsetMapping(topic_partition=TopicPartition("items", number), upstream=1, downstream=1, group="g")
+        for number in range(5000)
+    )
+    with pytest.raises(OpsError, match="no longer"):
+        mirror_offsets.write(many, MIRROR, target, target, lost)
+    assert sum(map(len, target.records.values())) == 2 * mirror_offsets.PERMISSION_EVERY
+
+
 def test_a_partition_that_is_on_neither_side_yet_begins_at_nothing() -> None:
     found = mirror_offsets.of_partitions([("items", 1)], ({}, {}), ({}, {}))
     assert [(one.upstream, one.downstream) for one in found] == [(-1, -1), (0, 0), (0, 0)]
