@@ -89,20 +89,21 @@ def _copy_of(file: Path) -> Iterator[Path]:
 
 
 def _is_own(change: Change, mirror: str, resumes: bool, fails_back: bool) -> bool:
-    of = change.resource
+    """Whether a change is the recovery's. An update of which nothing is known to differ, as of a secret, is not."""
+    of, paths = change.resource, change.paths
     if any(component in of.urn for component in _WITH_ANY_UPDATE):
         return True
     if not resumes:
         return False
     if any(component in of.urn for component in _FOLLOWING):
         return True
-    if (of.kind, change.operation) == ("KafkaUser", "update") and all(_RIGHTS in path for path in change.paths):
+    if (of.kind, change.operation) == ("KafkaUser", "update") and paths and all(_RIGHTS in path for path in paths):
         return True
     if fails_back and f"{mirror}{FAILBACK_SUFFIX}" in of.urn:
         return True
     if (of.kind, of.name, change.operation) != ("KafkaMirrorMaker2", mirror, "update"):
         return False
-    return fails_back or {path.rpartition(".")[2] for path in change.paths} <= _STATE_PROPERTIES
+    return fails_back or (bool(paths) and {path.rpartition(".")[2] for path in paths} <= _STATE_PROPERTIES)
 
 
 def _named(changes: Iterable[Change]) -> str:

@@ -29,9 +29,9 @@ def mirror(*paths: str, name: str = "mm2", operation: str = "update") -> recorde
     return recorded.step(operation, of, name=name, diffs=list(paths))
 
 
-def user(path: str) -> recorded.Event:
+def user(*paths: str) -> recorded.Event:
     of = f"{recorded.PROJECT}rt-inventory:kafka:KafkaUsers${recorded.KAFKA_TYPES}KafkaUser::app"
-    return recorded.step("update", of, name="app", diffs=[path])
+    return recorded.step("update", of, name="app", diffs=list(paths))
 
 
 RIGHTS = user("spec.authorization.acls[1]")
@@ -89,6 +89,8 @@ def test_what_any_update_may_bring_is_no_change(stack: Stack, one: recorded.Even
         ((BACK,), {"resumes": True}, "1 change: create KafkaMirrorMaker2 mm2-failback"),
         ((RIGHTS,), {}, "1 change: update KafkaUser app: spec.authorization"),
         ((user("spec.authentication"),), {"resumes": True}, "1 change: update KafkaUser app: spec.authentication"),
+        ((user(),), {"resumes": True}, "1 change: update KafkaUser app"),
+        ((mirror(),), {"resumes": True}, "1 change: update KafkaMirrorMaker2 mm2"),
     ],
     ids=[
         "topic",
@@ -100,6 +102,8 @@ def test_what_any_update_may_bring_is_no_change(stack: Stack, one: recorded.Even
         "a failback",
         "rights",
         "a user's login",
+        "a user, and nobody knows how",
+        "the mirror, and nobody knows how",
     ],
 )
 def test_other_changes_are_refused_by_name(
