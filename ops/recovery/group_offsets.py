@@ -149,7 +149,7 @@ def _refusal(cluster: Cluster, group: str, error: KafkaError, where: str = "") -
     elif error.code() in _DENIED:
         fix = f"Give user {cluster.side.user} Read on the group and on the topic."
     else:
-        fix = "Nothing of it was set; run the command again."
+        fix = "Run the command again: it sets what is not set yet."
     return OpsError(
         f"cluster {cluster.side.alias}: offsets of group {group}{where} must be set (got {error.str()}). {fix}"
     )
@@ -292,7 +292,7 @@ class TargetGroups:
 
     def _changes(
         self, translated: TranslatedOffsets, wanted: Callable[[str], bool], *, set_back: bool = False
-    ) -> Iterator["_Change"]:
+    ) -> Iterator[_Change]:
         """Set the mirrored groups that are wanted, and yield what was changed of each, in their order."""
         states = self._target.group_states()
         carried = {group for group in {*translated.offsets, *states} if self._mirror.carries_group(group)}
@@ -307,7 +307,7 @@ class TargetGroups:
 
     def _change(
         self, group: str, at: Mapping[TopicPartition, int], translated: TranslatedOffsets, set_back: bool
-    ) -> "_Change":
+    ) -> _Change:
         """Return what is to be changed of a group that stands at these offsets."""
         of_group = translated.offsets.get(group, {})
         change = _Change(group, at, {tp: offset for tp, offset in of_group.items() if tp not in at})
@@ -319,7 +319,7 @@ class TargetGroups:
                 change.back[tp] = proven
         return change
 
-    def _facts(self, change: "_Change") -> Facts:
+    def _facts(self, change: _Change) -> Facts:
         """Report what was changed of a group; return where it stands, and what is left to read from there."""
         if change.missing:
             self._say(f"  group {change.group}: set in {len(change.missing)} partitions by its checkpoints")

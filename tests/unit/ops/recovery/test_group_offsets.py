@@ -38,7 +38,7 @@ def test_a_group_that_does_not_exist_yet_is_made_by_its_offsets(cluster: Any) ->
         (KafkaError.NON_EMPTY_GROUP, "It has members: stop that application there"),
         (KafkaError.UNKNOWN_MEMBER_ID, "It has members: stop that application there"),
         (KafkaError.GROUP_AUTHORIZATION_FAILED, "Give user es-tgt-user Read on the group and on the topic."),
-        (KafkaError.COORDINATOR_NOT_AVAILABLE, "Nothing of it was set; run the command again."),
+        (KafkaError.COORDINATOR_NOT_AVAILABLE, "Run the command again: it sets what is not set yet."),
     ],
 )
 def test_a_refusal_is_reported_with_its_remedy(cluster: Any, code: int, message: str) -> None:
