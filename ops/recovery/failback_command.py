@@ -263,8 +263,8 @@ def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
     """Return what a finished failback has come to, as `--json` prints it.
 
     `stranded` are the records, by partition, that the target got after it was drained and that the mirror did not copy
-    there; None: a side could not be asked. `recordsLost` is their sum. `workloads` and what belongs to them:
-    `client_workloads.result`.
+    there; None: a side could not be asked, `strandedWhy` is the reason. `recordsLost` is their sum. `workloads` and
+    what belongs to them: `client_workloads.result`.
     """
     steps = journal.steps
     left = steps["confirm"].get("stranded")
@@ -275,6 +275,7 @@ def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
         "clientsSecret": steps["confirm"]["clientsSecret"],
         "recordsLost": None if left is None else sum(left.values()),
         "stranded": left,
+        "strandedWhy": steps["confirm"].get("why"),
         **client_workloads.result(steps),
         "recordsBroughtOver": steps["settle"]["records"],
         "groups": {
@@ -293,7 +294,9 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     compared = format_count(done["verification"]["recordsCompared"], "record")
     lines: list[RenderableType] = [
         Text(f"{done['mirror']}: the source is active again since {done['switchedAt']}.", "bold"),
-        stranded_records.written_afterwards(done["stranded"], "target", "source", "write them to the source again"),
+        stranded_records.written_afterwards(
+            done["stranded"], "target", "source", "write them to the source again", done.get("strandedWhy")
+        ),
         Text(f"{compared.capitalize()} compared on the way back."),
     ]
     if done["recordsBroughtOver"]:

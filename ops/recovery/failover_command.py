@@ -229,9 +229,8 @@ class FailoverPlan:
             )
         if self.options.path != PLANNED:
             left = self.seen.lag.records if self.seen.lag is not None else None
-            found.append(
-                f"{failover_result.lost(left)} Records that the source still has are brought over by the failback."
-            )
+            lost = failover_result.lost(left, self.seen.source.problem)
+            found.append(f"{lost} Records that the source still has are brought over by the failback.")
         proof = status.verification(self.seen)
         if proof is None:
             found.append("nobody has verified this mirror yet: `python -m ops verify`")

@@ -28,8 +28,9 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
     """Return what a finished failover has come to, as `--json` prints it.
 
     `stranded` are the offsets, by partition, that the source has at the end and that are not on the target: after a
-    planned failover what was written there since it was drained. None: the source could not be asked. `recordsLost` is
-    their sum; if an unplanned one could not ask at the end, what it found when the mirror was stopped.
+    planned failover what was written there since it was drained. None: the source could not be asked, `strandedWhy` is
+    the reason. `recordsLost` is their sum; if an unplanned one could not ask at the end, what it found when the mirror
+    was stopped.
     `workloads` and what belongs to them: `client_workloads.result`.
     `topics` failed over by themselves, None after a failover of the mirror; `active` is the side of the mirror.
     `pendingFence` is the reason why, after an unplanned one, the source is not fenced yet.
@@ -54,6 +55,7 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
         "clientsSecret": steps["confirm"]["clientsSecret"],
         "recordsLost": lost if planned or lost is not None else measured.get("notMirrored"),
         "stranded": left,
+        "strandedWhy": steps["confirm"].get("why"),
         "pendingFence": steps["confirm"].get("pendingFence"),
         **client_workloads.result(steps),
         "newestMirrored": measured.get("newestMirrored"),
@@ -77,13 +79,14 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     """Return what a finished failover has come to, for people."""
     topics = done.get("topics")
     what = f"for {format_names(topics)} " if topics else ""
+    stranded, why = done["stranded"], done.get("strandedWhy")
     lines: list[RenderableType] = [
         Text(
             f"{done['mirror']}: the target of stack {done['stack']} is active {what}since {done['switchedAt']}.", "bold"
         ),
-        stranded_records.written_afterwards(done["stranded"], "source", "target", "the failback brings them over")
+        stranded_records.written_afterwards(stranded, "source", "target", "the failback brings them over", why)
         if done["path"] == PLANNED
-        else Text(lost(done["recordsLost"], asked=done["stranded"] is not None)),
+        else Text(lost(done["recordsLost"], why, asked=stranded is not None)),
     ]
     if done["newestMirrored"]:
         newest = ", ".join(f"{topic} {moment}" for topic, moment in done["newestMirrored"].items())
@@ -178,11 +181,18 @@ def unsettled(done: Mapping[str, Any]) -> bool:
     return done["translationUnknown"] is not None or any(found["mayBeSkipped"] for found in done["groups"].values())
 
 
-def lost(left: int | None, *, asked: bool = True) -> str:
-    """Return in words how many records an unplanned failover leaves behind; `asked`: whether the source answered."""
+def lost(left: int | None, why: str | None = None, *, asked: bool = True) -> str:
+    """Return in words how many records an unplanned failover leaves behind.
+
+    Args:
+        left: How many, None if it is unknown.
+        why: The reason if it is unknown, or was not found out at the end.
+        asked: Whether it was found out at the end.
+    """
+    unknown = stranded_records.unknown(why)
     if left is None:
-        return "Unplanned: how many records are lost is unknown, because the source does not answer."
+        return f"Unplanned: how many records are lost is {unknown}"
     known = format_count(left, "record")
     if not asked:
-        return f"Unplanned: at least {known} of the source are not on the target; by now it does not answer."
+        return f"Unplanned: at least {known} of the source are not on the target; by now that is {unknown}"
     return f"Unplanned: {known} of the source are not on the target."

@@ -46,14 +46,18 @@ def named(places: Mapping[str, int]) -> str:
     return ", ".join(f"{place}: {format_count(offsets, 'offset')}" for place, offsets in places.items())
 
 
-def written_afterwards(found: Mapping[str, int] | None, side: str, other: str, remedy: str) -> Text:
-    """Return what a side got after all of it was compared, and whether records were lost by that."""
+def written_afterwards(
+    found: Mapping[str, int] | None, side: str, other: str, remedy: str, why: str | None = None
+) -> Text:
+    """Return what a side got after all of it was compared, and whether records were lost by that.
+
+    `why` is the reason if it is unknown.
+    """
     if found == {}:
         return Text("No record was lost: all were compared.")
     if found is None:
         return Text(
-            f"! All records were compared, but whether more were written to the {side} afterwards is unknown, because "
-            "it does not answer.",
+            f"! All records were compared, but whether more were written to the {side} afterwards is {unknown(why)}",
             "yellow",
         )
     return Text(
@@ -61,6 +65,11 @@ def written_afterwards(found: Mapping[str, int] | None, side: str, other: str, r
         f"not on the {other}. Stop the producer; {remedy}.",
         "red",
     )
+
+
+def unknown(why: str | None) -> str:
+    """Return that something is unknown, with the reason, as the end of a sentence."""
+    return f"unknown: {why.rstrip('.')}." if why else "unknown."
 
 
 def not_from(

@@ -148,7 +148,7 @@ def plan(seen: Any, asked: Options | None = None, journal: Kept | None = None) -
         (
             {"source": "is down.", "lag": None},
             options(UNPLANNED),
-            ["Unplanned: how many records are lost is unknown, because the source does not answer."],
+            ["Unplanned: how many records are lost is unknown: is down. Records that the source still has"],
         ),
         (
             {"lag": lag(1)},
@@ -277,9 +277,9 @@ SETTLED: dict[str, Any] = {"withoutPosition": [], "setBack": {}, "mayBeSkipped":
     [
         (PLANNED, 0, {}, "No record was lost: all were compared."),
         (PLANNED, 3, {"items-0": 3}, "the source was written to afterwards (items-0: 3 offsets)"),
-        (PLANNED, None, None, "whether more were written to the source afterwards is unknown"),
-        (UNPLANNED, None, None, "how many records are lost is unknown"),
-        (UNPLANNED, 3, None, "at least 3 records of the source are not on the target; by now it does not answer."),
+        (PLANNED, None, None, "whether more were written to the source afterwards is unknown: no rights."),
+        (UNPLANNED, None, None, "how many records are lost is unknown: no rights."),
+        (UNPLANNED, 3, None, "at least 3 records of the source are not on the target; by now that is unknown: no"),
         (UNPLANNED, 3, {"items-0": 3}, "Unplanned: 3 records of the source are not on the target."),
     ],
 )
@@ -294,6 +294,7 @@ def test_a_finished_failover_says_plainly_what_was_lost(
         "path": path,
         "recordsLost": lost,
         "stranded": stranded,
+        "strandedWhy": "no rights." if stranded is None else None,
         "newestMirrored": {"items": "2026-11-22T08:00:00Z"} if path == UNPLANNED else None,
         "groups": {"orders": {**SETTLED, "repeated": repeated, "skipped": repeated, "left": 7}},
         "activeOnTarget": [],
@@ -371,7 +372,7 @@ def test_a_finished_unplanned_failover_names_groups_that_may_skip_records(
             "! All records were compared, but the target was written to afterwards (items-0: 3 offsets). These records "
             "are not on the source. Stop the producer; write them to the source again.",
         ),
-        (None, "whether more were written to the target afterwards is unknown, because it does not answer."),
+        (None, "whether more were written to the target afterwards is unknown: no rights."),
     ],
 )
 def test_a_finished_failback_says_what_was_brought_over_and_what_was_not(
@@ -383,6 +384,7 @@ def test_a_finished_failback_says_what_was_brought_over_and_what_was_not(
         "verification": {"recordsCompared": 1},
         "recordsBroughtOver": 5,
         "stranded": stranded,
+        "strandedWhy": "no rights." if stranded is None else None,
         "groups": {"orders": {"repeated": 0, "skipped": 0}},
         "clientsSecret": "mm2-clients",
     }
