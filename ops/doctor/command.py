@@ -220,6 +220,7 @@ def _unseen(seen: MirrorSnapshot) -> tuple[str, ...]:
     if seen.connectors is None:
         problems["connect"] = seen.connect_problem or seen.unknown.get(snapshot.CONNECTORS)
     problems["resource"] = seen.unknown.get(snapshot.RESOURCE)
+    problems["fence"] = seen.fence_unknown
     if seen.mirror is not None and seen.mirror.silent is not None:
         problems["resource"] = f"{seen.mirror.resource}: {seen.mirror.silent}"
     problems |= {name: why for name, why in seen.more.problems.items() if name not in _NOTED}

@@ -63,9 +63,10 @@ class MirrorSnapshot:
     """One observation of a mirror. What is None is unknown; `unknown` has the reason, by what it is about.
 
     `connect_problem` is the reason why Connect does not report the connectors; the resource's status may. `recovery` is
-    a failover or failback that has not finished, None if there is none. `active_now` is the active side by
-    what is there, which Pulumi's outputs do not have after a break-glass failover. `fence` is None if the source cannot
-    be fenced, or its users cannot be read. `more` are the results of the probes that the command has added.
+    a failover or failback that has not finished, None if there is none. `active_now` is the active side by what is
+    there, which Pulumi's outputs do not have after a break-glass failover. `fence` is None if the source cannot be
+    fenced, or need not be and its users cannot be read. `more` are the results of the probes that the command has
+    added.
     """
 
     pair: MirrorContext
@@ -92,6 +93,14 @@ class MirrorSnapshot:
     def target_alive(self) -> bool:
         """Whether the target answers its user."""
         return self.target.problem is None
+
+    @property
+    def fence_unknown(self) -> str | None:
+        """Why nobody knows whether the source is fenced although it must be; None if it is known.
+
+        Nor if the source does not answer: that is reported by itself, and nobody writes there.
+        """
+        return self.fence.unread if self.fence is not None and self.source_alive else None
 
     @property
     def fence_issue(self) -> tuple[str, str] | None:
@@ -186,7 +195,7 @@ def collect(
         connect_problem=connect_problem,
         recovery=recovery,
         active_now=found.get(ACTIVE_SIDE),
-        fence=found.get(FENCE),
+        fence=found.get(FENCE) or fencing.unread(pair, problems.get(FENCE)),
         unknown={**unmeasured, **({} if why is None else {RECOVERY: why}), **unknown},
         more=ProbeResults(
             found={name: one for name, one in found.items() if name in added},

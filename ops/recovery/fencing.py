@@ -184,6 +184,7 @@ class FenceStatus:
         users: Whether each application user may write a mirrored topic there.
         declared: Whether the source's stack file has a fence for topics of the mirror.
         failed_over: Whether each application user may write a topic there that is failed over by itself.
+        unread: Why nothing else of it is known, although it must be up; None if it is known.
     """
 
     cluster: str
@@ -191,6 +192,7 @@ class FenceStatus:
     users: Mapping[str, bool]
     declared: bool
     failed_over: Mapping[str, bool] = field(default_factory=dict)
+    unread: str | None = None
 
     @property
     def may_write(self) -> list[str]:
@@ -236,13 +238,13 @@ class FenceStatus:
             "inForce": self.in_force,
             "mayWrite": self.may_write,
             "refused": self.refused,
-            "declared": self.declared,
+            "declared": None if self.unread else self.declared,
             "mayWriteFailedOver": sorted(user for user, may in self.failed_over.items() if may),
         }
 
 
 def observe(pair: MirrorContext, environment: Mapping[str, str]) -> FenceStatus | None:
-    """Return the fence of a mirror's source; None if it cannot be fenced, or its KafkaUsers cannot be read."""
+    """Return the fence of a mirror's source; None if it cannot be fenced, or need not be and cannot be read."""
     if pair.outputs.active is None:
         return None
     mirror = pair.request.mirror
@@ -258,8 +260,8 @@ def observe(pair: MirrorContext, environment: Mapping[str, str]) -> FenceStatus 
         quick = replace(found, rights=replace(found.rights, call_within_s=CALL_WITHIN_S, tried_within_s=0.0))
         users = quick.missing(declared or found.of(topics, prefixes))
         of_moved = quick.missing(found.of(moved, ())) if moved else {}
-    except _UNKNOWN:
-        return None
+    except _UNKNOWN as error:
+        return unread(pair, str(error))
     return FenceStatus(
         cluster=found.cluster,
         stack=verify.label_of(pair.source_stack),
@@ -267,6 +269,14 @@ def observe(pair: MirrorContext, environment: Mapping[str, str]) -> FenceStatus 
         declared=declared is not None,
         failed_over=of_moved,
     )
+
+
+def unread(pair: MirrorContext, why: str | None) -> FenceStatus | None:
+    """Return a fence that must be up and cannot be read for this reason; None without one, or where none must be."""
+    if why is None or pair.source_stack is None or (pair.active != "target" and pair.failed_over is None):
+        return None
+    stack = verify.label_of(pair.source_stack)
+    return FenceStatus(cluster=pair.name_of("source"), stack=stack, users={}, declared=False, unread=why)
 
 
 def carry_out_declared(pair: MirrorContext, environment: Mapping[str, str], log: Callable[[str], None]) -> list[str]:

@@ -70,6 +70,8 @@ def unknown(seen: MirrorSnapshot) -> dict[str, str]:
             found[str(resource.resource)] = resource.silent
     if seen.connectors is None and seen.pair.state == "running":
         found["connectors"] = "neither Connect nor the mirror's resource reports them"
+    if seen.fence_unknown is not None:
+        found["fence"] = seen.fence_unknown
     return found
 
 

@@ -79,6 +79,22 @@ def test_what_cannot_be_fenced_or_read_is_unknown(source: Source) -> None:
     assert fencing.observe(of(source), {"KUBECONFIG": "/does/not/exist"}) is None
 
 
+@pytest.mark.parametrize("changed", [{"active": "target"}, {"failedOver": {"topics": ["items"]}}], ids=str)
+def test_a_fence_that_must_be_up_and_cannot_be_read_is_unknown_and_not_well(
+    source: Source, changed: dict[str, Any]
+) -> None:
+    pair = of(source, **changed)
+    found = fencing.observe(pair, {"KUBECONFIG": "/does/not/exist"})
+    assert found is not None
+    assert (found.in_force, found.document()["declared"]) == (None, None)
+    seen = observe(pair, fence=found)
+    assert status.health(seen) == status.UNKNOWN
+    assert "access must be given by KUBECONFIG" in status.document(seen)["unknown"]["fence"]
+    assert "fence" not in status.unknown(observe(pair, source="is down", fence=found))
+    assert fencing.unread(pair, None) is None
+    assert fencing.unread(of(source), "no rights") is None
+
+
 @pytest.mark.parametrize(
     ("journal", "fenced"),
     [
