@@ -43,16 +43,25 @@ def alter(
     say: Say,
     within_s: float = WITHIN_S,
     context: str | None = None,
+    require_permission: Callable[[], None] = lambda: None,
 ) -> None:
     """Set where a stopped source connector goes on: behind these offsets. Partitions that are not named stay.
 
     `context` is the kubeconfig's, None for the current one. The result is read back. Safe to run again. Raises OpsError
     if the connector is not stopped, the operator refuses, says nothing within the deadline, or ends with other offsets.
+    `require_permission` is called before each change, for there are waits between them, and raises to forbid it.
     """
     if not positions:
         return
     with kubernetes(environment, context) as api:
-        request = _OffsetsRequest(api=api, place=place, connector=connector, say=say, within_s=within_s)
+        request = _OffsetsRequest(
+            api=api,
+            place=place,
+            connector=connector,
+            say=say,
+            within_s=within_s,
+            require_permission=require_permission,
+        )
         request.require_stopped()
         request.write(_document(connector, positions))
         request.ask("alter")
@@ -105,6 +114,7 @@ class _OffsetsRequest:
     connector: str
     say: Say
     within_s: float
+    require_permission: Callable[[], None] = lambda: None
     begun: float = field(default_factory=time.monotonic)
 
     @property
@@ -160,6 +170,7 @@ class _OffsetsRequest:
         }
         metadata = {"name": name, "ownerReferences": [owner]}
         core = client.CoreV1Api(self.api)
+        self.require_permission()
         try:
             core.create_namespaced_config_map(
                 namespace, {"metadata": metadata, "data": data}, _request_timeout=CALL_WITHIN_S
@@ -171,6 +182,7 @@ class _OffsetsRequest:
 
     def _forget(self) -> None:
         """Take the connector's entry out of the ConfigMap: what is there after the next listing is the operator's."""
+        self.require_permission()
         try:
             self._patch(self._config_map(self._resource()), {entry_key(self.connector): None})
         except ApiException as error:
@@ -192,15 +204,19 @@ class _OffsetsRequest:
         said = ""
         try:
             for _ in range(ATTEMPTS):
+                self.require_permission()
                 known = self._silence()
+                self.require_permission()
                 self._annotate(operation)
                 said = self._wait(operation, known)
                 if not said:
                     return
         except BaseException:
-            with contextlib.suppress(ApiException, HTTPError):  # the first error is the one to tell
+            with contextlib.suppress(ApiException, HTTPError, OpsError):  # the first error is the one to report
+                self.require_permission()  # without it the annotations may be another command's
                 self._annotate(None)
             raise
+        self.require_permission()
         self._annotate(None)
         raise OpsError(
             f"mirror {self.name}: the operator must {operation} the offsets of connector {self.connector} (got "

@@ -183,8 +183,7 @@ class Failback:
         stranded_records.require_replicated(target, stranded, self.pair.name_of("target"))
         proven = {tp: ends[tp] for tp in stranded}
         self.journal.done(stranded_records.EMPTYING, {"ends": draining.format_places(proven)})
-        self.journal.require_held()
-        stranded_records.delete_records(source, proven)
+        stranded_records.delete_records(source, proven, self.journal.require_held)
         return {"records": sum(stranded.values()), "report": proof.report}
 
     def prepare(self) -> Facts:
@@ -279,6 +278,7 @@ class Failback:
         of_partitions = mirror_offsets.of_partitions(filled, self._extent(source), self._extent(target))
         of_groups = mirror_offsets.of_groups(translated, self._group_places("offsets"), stood)
         mappings, may = chain(of_partitions, of_groups), self.journal.require_held
+        may()
         return {"claims": mirror_offsets.write(mappings, self.mirror, source, target, may)}
 
     def switch(self) -> Facts:
@@ -365,6 +365,7 @@ class Failback:
             self.pulumi.environment,
             lambda line: self.say(f"  {line}"),
             context=resource.context,
+            require_permission=self.journal.require_held,
         )
 
     def _ends(self, side: Cluster) -> dict[TopicPartition, int]:

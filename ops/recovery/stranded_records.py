@@ -187,8 +187,13 @@ def deletion_warning(emptied: Mapping[str, int], name: str) -> str:
     )
 
 
-def delete_records(source: Cluster, proven: Mapping[TopicPartition, int]) -> None:
-    """Delete all records of these partitions, none behind the offsets up to which they were proven; raises OpsError."""
+def delete_records(
+    source: Cluster, proven: Mapping[TopicPartition, int], require_permission: Callable[[], None]
+) -> None:
+    """Delete all records of these partitions, none behind the offsets up to which they were proven; raises OpsError.
+
+    `require_permission` is called right before, and raises if nothing must be deleted.
+    """
     now_at = source.ends(proven, "read_uncommitted")
     if grown := [str(tp) for tp, end in sorted(proven.items()) if now_at[tp] != end]:
         raise OpsError(
@@ -197,6 +202,7 @@ def delete_records(source: Cluster, proven: Mapping[TopicPartition, int]) -> Non
             "deleted."
         )
     wanted = [ClientTopicPartition(*tp, end) for tp, end in sorted(proven.items())]
+    require_permission()
     for part, future in source.admin.delete_records(wanted, request_timeout=CALL_DEADLINE_S).items():
         try:
             future.result()

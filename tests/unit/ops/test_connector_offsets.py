@@ -105,6 +105,28 @@ def test_offsets_are_altered_and_read_back(tmp_path: Path) -> None:
     assert any("alter" in line for line in said)
 
 
+@pytest.mark.parametrize("allowed", range(6))
+def test_nothing_is_changed_any_more_once_it_is_forbidden(tmp_path: Path, allowed: int) -> None:
+    class Counting(ApiServer):
+        changes = 0
+
+        def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+            self.changes += method != "GET"
+            return super().answer(method, path, body)
+
+    server = Counting(mirror(), obeying({("items", 0): 7, ("items", 1): 8}))
+    left, changes = iter(range(allowed)), list[int]()
+
+    def lost() -> None:
+        if next(left, None) is None:
+            changes.append(server.changes)
+            raise OpsError("no longer")
+
+    with serving(server, tmp_path) as environment, pytest.raises(OpsError, match="no longer"):
+        alter(PLACE, SOURCE, WANTED, environment, lambda _: None, PATIENT_S, require_permission=lost)
+    assert changes[0] == server.changes
+
+
 def test_ibms_operator_is_asked_by_annotations_of_its_own_group(tmp_path: Path) -> None:
     held, domain = {("items", 0): 7}, "eventstreams.ibm.com"
     server = ApiServer(mirror())
