@@ -169,7 +169,7 @@ class CollectorProcess:
     """The exporter's end of such a process, which is started when it is needed."""
 
     task: Task
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     _process: "subprocess.Popen[bytes] | None" = None
     _over: bool = False
     _answers: "queue.Queue[bytes]" = field(default_factory=queue.Queue)

@@ -85,7 +85,7 @@ class StackPreviews:
     """The Pulumi project whose stacks are previewed. `within_s` is the deadline of one preview."""
 
     folder: Path
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     within_s: float
 
     def undeployed(self, stack: str, *, always_verified: bool) -> tuple[PlannedChange, ...]:
@@ -113,7 +113,7 @@ class Promotion:
     """One promotion; `ask` decides after the plan is known, and notes who approved."""
 
     options: Options
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     log: Log
     ask: Ask
     record: Record = field(init=False)

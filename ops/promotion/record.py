@@ -9,7 +9,7 @@ import getpass
 import json
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -152,7 +152,7 @@ class ProjectVerifications:
     """Verifications of a project's stacks. `files` are the values of all stack files."""
 
     folder: Path
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     files: Mapping[str, Raw]
 
     def latest(self, stack: str) -> list[VerificationStatus]:

@@ -8,7 +8,7 @@ the step of a recovery that does both, and its words. Does not own the Secret.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubernetes import client
@@ -126,7 +126,7 @@ class FollowingClients:
     """
 
     pair: MirrorContext
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     journal: Journal
     log: Callable[[str], None]
 
