@@ -56,14 +56,14 @@ def source_endpoints(mirror: Mirror, namespace: str) -> dict[str, ClusterEndpoin
                 f"mirror {mirror.name}: source.stack must be a stack that is up (got {stack}, {missing}). "
                 f"Run `pulumi up -s {stack}` first."
             )
-        _insist_on_users(mirror, stack, [each.name for each in declared.users])
+        _require_users(mirror, stack, [each.name for each in declared.users])
         then = "is refused" if mirror.source.required or _was_up(mirror) else "leaves the mirror out"
         pulumi.log.warn(
             f"mirror {mirror.name}: its source stack {stack} is not up ({missing}): this preview takes the source from "
             f"Pulumi.{stack}.yaml, and `pulumi up` {then} until that stack is up. Run `pulumi up -s {stack}` first."
         )
         return {user: _expected(mirror, namespace, declared, user) for user in needed}
-    _insist_on_users(mirror, stack, outputs["users"])
+    _require_users(mirror, stack, outputs["users"])
     reference = pulumi.StackReference(f"{mirror.name}-source", full_name)
     return {user: _deployed(mirror, namespace, outputs, reference, user) for user in needed}
 
@@ -134,7 +134,7 @@ def _declared(stack: str) -> Stack | None:
         return None
 
 
-def _insist_on_users(mirror: Mirror, stack: str, users: Mapping[str, Any] | list[str]) -> None:
+def _require_users(mirror: Mirror, stack: str, users: Mapping[str, Any] | list[str]) -> None:
     missing = [
         f"mirror {mirror.name}: {field} must be a user of stack {stack} (got {user}, allowed "
         f"{', '.join(sorted(users)) or 'none'}). Declare it there and run `pulumi up -s {stack}`."

@@ -1,7 +1,7 @@
-"""Requests of which a client takes one at a time, sent to a cluster so that a bounded number waits for an answer.
+"""Sends many requests to a cluster, each for one name, and keeps a bounded number of them in flight.
 
-An admin client reads or sets the offsets of one group with a request, and looks up that group's coordinator before it:
-one after the other, ten thousand groups cost ten thousand times both round trips. Owns how many are in flight. Does not
+An admin client reads or sets the offsets of one group with a request, and looks up that group's coordinator before it.
+One after the other, ten thousand groups cost both round trips ten thousand times. Owns how many are in flight. Does not
 own what is asked, nor what an error means.
 """
 
@@ -22,8 +22,8 @@ def answers(
 ) -> Iterator[tuple[Name, Any, KafkaException | None]]:
     """Yield each name with the answer to its request, or with the error that is its answer, in the order of names.
 
-    A request has its own deadline from when it is sent, so that of all of them is one about progress. To a caller that
-    stops in between, the requests in flight are sent already.
+    The deadline of each request begins when it is sent: all of them may take long, as long as answers come. A caller
+    that stops in between leaves up to `IN_FLIGHT` requests that were sent, and that the cluster carries out.
 
     Args:
         names: what is asked for, one request each; each is taken when its request is sent.

@@ -143,7 +143,7 @@ class Verification(pulumi.ComponentResource):
             recordsCompared=run.records_compared,
         )
         # Not part of what is exported: a bad verdict must not take the stack's outputs away from the people on call.
-        found.apply(_insist)
+        found.apply(_require_passed)
         return found.apply(_shown)
 
     def _with_webhook(self, name: str, args: VerificationArgs) -> pulumi.Output[Mapping[str, str]]:
@@ -361,7 +361,7 @@ def _environment(known: Sequence[Any]) -> dict[str, str]:
     return environment
 
 
-def _insist(found: Mapping[str, Any]) -> None:
+def _require_passed(found: Mapping[str, Any]) -> None:
     """Raise RunError with the run's message if the checks do not hold.
 
     Not in a preview: there the latest run is shown as it was, and the `up` that follows runs again.

@@ -41,8 +41,8 @@ _FOLLOWING = (
 )
 # Rights of applications follow a mirror's `active`.
 _RIGHTS = "spec.authorization"
-# How the operators are told to stop, pause and start a mirror; without an autoscaler its replicas are declared.
-# What it leaves out, where topics fail over by themselves.
+# By which the operators stop, pause and start a mirror; without an autoscaler its replicas are declared. Also what the
+# mirror leaves out, which changes where topics fail over by themselves.
 _STATE_PROPERTIES = {"state", "pause", "replicas", "topicsExcludePattern", "groupsExcludePattern"}
 _UNSEEN = "no preview was made: what else lies in the checkout is unknown, and is carried out with it"
 

@@ -1,7 +1,8 @@
 """The steps of a failback: what was written on the target returns to the source, and the source is active again.
 
 A mirror of its own, `<mirror>-failback`, copies what was written since the failover, from where the failover's journal
-says that both sides were equal. Each step is safe to run again. Does not own the journal or the plan.
+says that both sides were equal. Owns what each step does and learns; each is safe to run again. Does not own the
+journal, the plan, or the question whether to begin.
 """
 
 from collections.abc import Mapping
@@ -235,7 +236,7 @@ class Failback:
         """Stop the way back, and note where the source ends."""
         self.pulumi.set_mirror(self.pair.mirror, {"failback": PREPARED})
         self.pulumi.up(None, self.say)
-        self._insist_at_rest()
+        self._require_at_rest()
         source = connected(self.pair.source())
         draining.settled(source, self._ends, self.pair.name_of("source"))
         return {"ends": draining.format_places(self._ends(source))}
@@ -284,7 +285,7 @@ class Failback:
     def switch(self) -> Facts:
         """Record the source as active, remove the way back and start the mirror; the `up` verifies it."""
         if SWITCHING not in self.journal.steps:
-            self._insist_at_rest()
+            self._require_at_rest()
             self.journal.done(SWITCHING, {})
         elif left := self._stranded()["stranded"]:  # applications may be at the source: there is no way back
             self.say(f"  on the target only by now: {stranded_records.named(left)}")
@@ -326,7 +327,7 @@ class Failback:
         target = connected(self.pair.target())
         return mirror_offsets.last_copied_offsets(source, target, committed, open_, self._noted("boundary"))
 
-    def _insist_at_rest(self) -> None:
+    def _require_at_rest(self) -> None:
         """Raise OpsError if the target was written to after it was drained: the way back runs again then."""
         back, ends = self._back(), self._places("drain", "ends")
         grown = draining.grown_since(connected(back.source()), back.request, ends)

@@ -197,7 +197,7 @@ class Failover:
         """Let nothing be copied any more, and note where both sides stand from now on."""
         self.scope.stop()
         if self.options.path == PLANNED:
-            self._insist_at_rest()
+            self._require_at_rest()
         target = connected(self.pair.target())
         draining.settled(target, self._ends, self.pair.name_of("target"))
         copied = self._positions(target)
@@ -223,8 +223,8 @@ class Failover:
         """Let the target be active, unless either side was written to since it was compared."""
         if SWITCHING not in self.journal.steps:
             if self.options.path == PLANNED:
-                self._insist_at_rest()
-            self._insist_stopped_since()
+                self._require_at_rest()
+            self._require_stopped_since()
             self.journal.done(SWITCHING, {})
         elif left := self._stranded()["stranded"]:  # applications may be at the target: there is no way back
             self.say(f"  on the source only by now: {stranded_records.named(left)}")
@@ -285,7 +285,7 @@ class Failover:
             source, lambda: self._left_behind(source, draining.read_places(copied))
         )
 
-    def _insist_at_rest(self) -> None:
+    def _require_at_rest(self) -> None:
         """Raise OpsError if the source was written to after it was drained: the mirror runs again then."""
         ends = draining.read_places(self.journal.steps["drain"]["ends"])
         grown = draining.grown_since(connected(self.pair.source()), self.pair.request, ends)
@@ -299,7 +299,7 @@ class Failover:
             "producers and run the command again."
         )
 
-    def _insist_stopped_since(self) -> None:
+    def _require_stopped_since(self) -> None:
         """Raise OpsError if the copies grew since the mirror was stopped, though applications are not there yet."""
         boundary, ends = self.journal.steps["stop"]["boundary"], self._ends(connected(self.pair.target()))
         if boundary == draining.format_places(ends):

@@ -8,6 +8,9 @@ the commit. The target's are read one after the other and compared with them (Kn
 Records that are copied back get new offsets at the source. For these the mirror's old offset syncs give wrong offsets
 on the target, and a group would be set too far. MirrorMaker uses the last sync and checkpoint, so one correct one of
 each replaces the old ones. Formats: OffsetSync and Checkpoint of connect-mirror.
+
+Owns the comparison by content, and what is appended to MirrorMaker's own topics. Does not own the offsets of Connect
+(`connector_offsets.py`), nor when a failback corrects which.
 """
 
 import hashlib

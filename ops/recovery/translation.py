@@ -21,10 +21,11 @@ _TRIES, _STOPPED_WAIT_S = 3, 2
 _NAMED_MAX = 5
 # Findings after which a record of the source is not surely on the target.
 _NOT_HELD = ("lost", "behind", "no_overlap", "altered", "wrong_partition", "expired_at_target")
-# What the state of connectors, groups and checkpoints says about the way, not about the records.
 _ABOUT_RIGHTS = "standby_read_only"
 """Who may write on the side that is to become active: no reason to stay, for applications may write there then."""
 ABOUT_GROUPS = frozenset({"groups_synced", "groups_no_loss", "groups_reread_bounded", "checkpoints_consistent"})
+"""Checks of where the mirror has put groups, not of records: nothing of that counts if groups are set by the records.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

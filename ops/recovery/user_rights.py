@@ -1,7 +1,7 @@
 """Rights of a stack's KafkaUsers, changed at once: as Pulumi's next `up` declares them, without running Pulumi.
 
-Owns which rules of a KafkaUser change, and the wait for its operator. Does not own what is denied
-or how a rule is written (`settings/fence.py`), nor the patch itself (`kubernetes_access.py`).
+Owns which rules of a KafkaUser change, and the wait for its operator. Does not own what is denied or how a rule is
+written (`settings/fence.py`), nor the patch itself (`kubernetes_access.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
