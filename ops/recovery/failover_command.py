@@ -167,6 +167,8 @@ def command(
             if scope is not None and not journal.may_have_changed:
                 topic_selection.require_undivided(connected(known.source()), mirrored, scope.chosen.topics)
             warnings = how.previewed(journal, without_preview=without_preview, preview_afterwards=preview_afterwards)
+            if scope is None and not unplanned:
+                unfenced = [*unfenced, *topic_selection.not_followed(known)]
             of_preview = *warnings, *how.warnings, *unfenced
             plan = FailoverPlan(
                 seen=seen,

@@ -119,6 +119,28 @@ def require_undivided(source: Cluster, known: MirrorContext, topics: Iterable[st
     return tuple(going)
 
 
+def not_followed(known: MirrorContext) -> list[str]:
+    """Return a warning of groups that went with topics before and have read others of the mirror at the source since.
+
+    The mirror leaves them out, so that a failover of the rest sets nothing of them. Asks the source, which must answer.
+    """
+    if known.failed_over is None:
+        return []
+    source, carries = connected(known.source()), known.request.mirror.carries_topic
+    states = source.group_states()
+    asked = sorted(group for group in known.failed_over.groups if group in states)
+    read = {group: {tp[0] for tp in at if carries(tp[0])} for group, at in source.group_offsets(asked).items()}
+    torn = {group: names for group, names in read.items() if names}
+    if not torn:
+        return []
+    named = "; ".join(f"{group} {format_names(sorted(names))}" for group, names in [*torn.items()][:_NAMED])
+    more = f"; and {len(torn) - _NAMED} more" if len(torn) > _NAMED else ""
+    return [
+        f"groups that failed over before have read other topics at the source too ({named}{more}): their offsets of "
+        "these are not set at the target. Set them there while the application is stopped: python -m ops offsets set"
+    ]
+
+
 def take_in_earlier(journal: Journal) -> None:
     """Take what a failover of topics has noted into the one that follows it: where both sides stood, and the fence.
 

@@ -59,10 +59,15 @@ def test_a_group_that_would_be_on_both_sides_is_refused_before_anybody_is_asked(
     assert project.unchanged
 
 
-def test_the_plan_of_the_rest_says_that_a_failback_brings_all_back(project: Project) -> None:
-    project.pair = known({"topics_exclude": ["items"]}, failedOver={"topics": ["items"]})
+def test_the_plan_of_the_rest_says_that_a_failback_brings_all_back(project: Project, source: Side) -> None:
+    project.pair = known({"topics_exclude": ["items"]}, failedOver={"topics": ["items"], "groups": ["orders"]})
     found = project.document("failover", "--to", "stg", "--dry-run")
     assert [line for line in found["warnings"] if line.startswith("items failed over before: this is for the rest")]
+    both = "groups that failed over before have read other topics at the source too (orders store.inventory)"
+    assert not [line for line in found["warnings"] if line.startswith(both)]
+    source.held["orders"][TopicPartition("store.inventory", 0)] = 1
+    found = project.document("failover", "--to", "stg", "--dry-run")
+    assert [line for line in found["warnings"] if line.startswith(both)]
 
 
 def test_an_interrupted_failover_of_topics_is_continued_by_its_own_command() -> None:

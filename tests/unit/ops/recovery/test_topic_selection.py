@@ -9,7 +9,7 @@ from ops.errors import OpsError
 from ops.recovery import mirror_context, topic_selection
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext
-from ops.recovery.topic_selection import TopicSelection, require_undivided, select, take_in_earlier
+from ops.recovery.topic_selection import TopicSelection, not_followed, require_undivided, select, take_in_earlier
 from settings.mirror_parts import FailedOver
 from tests.support.recovery_pair import Kept, Side, entry, known
 
@@ -119,6 +119,18 @@ def test_a_group_that_went_with_topics_before_is_judged_by_what_it_has_read_sinc
     source.held["orders"][INVENTORY] = 1
     with pytest.raises(OpsError, match=r"orders reads items\.inventory too"):
         require_undivided(source, split, ["store.inventory"])  # type: ignore[arg-type]
+
+
+def test_a_failover_of_the_rest_warns_of_groups_that_are_on_both_sides(source: Side) -> None:
+    split = known(LEFT_OUT, **SPLIT)
+    source.held = {"orders": {ITEMS: 3}, "stock": {STORE: 2}}
+    source.states = dict.fromkeys(source.held, "EMPTY")
+    assert not_followed(split) == []
+    source.held["orders"] |= {STORE: 1, INVENTORY: 1}
+    (warning,) = not_followed(split)
+    assert "at the source too (orders items.inventory, store.inventory): their offsets" in warning
+    source.states = {}
+    assert not_followed(split) == not_followed(known()) == []
 
 
 def part(**steps: Any) -> dict[str, Any]:
