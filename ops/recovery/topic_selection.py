@@ -137,7 +137,7 @@ def not_followed(known: MirrorContext) -> list[str]:
     more = f"; and {len(torn) - _NAMED} more" if len(torn) > _NAMED else ""
     return [
         f"groups that failed over before have read other topics at the source too ({named}{more}): their offsets of "
-        "these are not set at the target. Set them there while the application is stopped: python -m ops offsets set"
+        "these are not set at the target. Set them afterwards, its application being stopped: python -m ops offsets set"
     ]
 
 

@@ -353,7 +353,8 @@ def _left_out(mirror: Mirror) -> str | None:
     left_out=_left_out,
     remedy=Remedy(
         text="Take the right to write from whom it names: a user of the stack gets it back with `ops failover`, a rule "
-        "made by hand is removed. If it is unknown, grant the mirror's user Describe on the cluster.",
+        "made by hand is removed. If it is unknown, grant the mirror's user Describe on the cluster; a topic that no "
+        "rule names needs one.",
         commands=(DOCTOR,),
         page="docs/mirrors.md#the-fence",
     ),
