@@ -31,6 +31,8 @@ _WRITES = (AclOperation.WRITE, AclOperation.ALL)
 _OPERATORS = re.compile(
     r"User:CN=[^,]+-(kafka|cluster-operator|entity-(topic|user)-operator|cruise-control|kafka-exporter),.*O=io\.strimzi"
 )
+_EVERY_TOPIC = "*"
+_NAMED = 5
 _REFUSED = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, *DENIED)
 
 
@@ -76,8 +78,10 @@ def writers(rights: BrokerRights, topics: Iterable[str]) -> TopicWriters:
     """Return who may write at least one of the topics. Super users are not among them: nobody is shown who they are."""
     found: dict[str, str] = {EVERYBODY: "the cluster has no authorizer"} if rights.everybody else {}
     unnamed: list[str] = []
+    of_name, of_prefix = _by_name(rights.rules or ())
     for topic in topics if rights.rules is not None and not rights.everybody else ():
-        rules = [rule for rule in rights.rules or () if _is_for(rule, topic)]
+        begins = (rule for rule in of_prefix if topic.startswith(str(rule.name)))
+        rules = [*of_name.get(topic, ()), *of_name.get(_EVERY_TOPIC, ()), *begins]
         if not rules:
             unnamed.append(topic)
         denied = {rule.principal for rule in rules if _denies(rule)}
@@ -87,7 +91,8 @@ def writers(rights: BrokerRights, topics: Iterable[str]) -> TopicWriters:
             allows = rule.permission_type == AclPermissionType.ALLOW and rule.operation in _WRITES
             if allows and rule.principal not in denied:
                 found.setdefault(rule.principal, f"a rule for topic {rule.name}")
-    open_ = f"no rule names {', '.join(unnamed)}: whether everybody may write then is shown by no broker"
+    more = f" and {len(unnamed) - _NAMED} more topics" if len(unnamed) > _NAMED else ""
+    open_ = f"no rule names {', '.join(unnamed[:_NAMED])}{more}: whether everybody may write then is shown by no broker"
     return TopicWriters(principals=found, unknown=(*rights.unknown, *([open_] if unnamed else [])))
 
 
@@ -165,10 +170,15 @@ def _rules(cluster: Cluster, unknown: list[str]) -> tuple[AclBinding, ...] | Non
     return tuple(found)
 
 
-def _is_for(rule: AclBinding, topic: str) -> bool:
-    if rule.resource_pattern_type == ResourcePatternType.PREFIXED:
-        return topic.startswith(str(rule.name))
-    return rule.name in (topic, "*")
+def _by_name(rules: Iterable[AclBinding]) -> tuple[dict[str, list[AclBinding]], list[AclBinding]]:
+    """Return the rules for names, by them, and those for prefixes: a cluster may have thousands of topics and rules."""
+    of_name, of_prefix = dict[str, list[AclBinding]](), list[AclBinding]()
+    for rule in rules:
+        if rule.resource_pattern_type == ResourcePatternType.PREFIXED:
+            of_prefix.append(rule)
+        else:
+            of_name.setdefault(str(rule.name), []).append(rule)
+    return of_name, of_prefix
 
 
 def _denies(rule: AclBinding) -> bool:
