@@ -52,17 +52,17 @@ _NEEDED_TO_CARRY = {"topics", "topics_exclude", "naming", "separator", "version"
 Location = Annotated[Literal["source", "target"], Must("be source or target")]
 
 
-def _positions(value: object, info: ValidationInfo) -> tuple["AskedPosition", ...]:
+def _positions(value: object, info: ValidationInfo) -> tuple["RequestedPosition", ...]:
     """Return the positions in their order; raises one error with the problems of all."""
     if not isinstance(value, list | tuple | None) or len(value or ()) > POSITIONS_MAX:
         got = f"{len(value)} positions" if isinstance(value, list | tuple) else fields.shown(value)
         fields.refuse_value(f"must be a list of at most {POSITIONS_MAX} positions (got {got})")
     rule = "must be an object of a topic, a partition, an offset and perhaps a side, source or target"
-    found: list[AskedPosition] = []
+    found: list[RequestedPosition] = []
     problems: list[tuple[tuple[int, ...], str]] = []
     for number, item in enumerate(value or ()):
         try:
-            found.append(AskedPosition.model_validate(item))
+            found.append(RequestedPosition.model_validate(item))
         except ValidationError:
             problems.append(((number,), f"{rule} (got {fields.shown(item)})"))
     if set(info.data) >= _NEEDED_TO_CARRY:
@@ -133,7 +133,7 @@ class TopicConfigs(Document):
 
     @property
     def judged(self) -> bool:
-        """Whether it is known what a copy's configuration should be."""
+        """Whether it is known what the configuration of a remote topic should be."""
         return self.sync and self.filter_class is None
 
 
@@ -178,7 +178,7 @@ class OffsetSyncs(Document):
     location: Location = "source"
 
 
-class AskedPosition(Document):
+class RequestedPosition(Document):
     """An offset of the next record to read on one side, to be translated to the other. Topics by the source's name."""
 
     side: Literal["source", "target"] = "source"
@@ -229,7 +229,7 @@ class Mirror(Document):
     sync_group_offsets: fields.Flag = True
     internal_topics: Annotated[tuple[InternalTopic, ...], Field(strict=False), fields.Items] = ()
     resource: Annotated[Resource, AfterValidator(_of_a_mirror)] | None = None
-    positions: Annotated[tuple[AskedPosition, ...], PlainValidator(_positions)] = ()
+    positions: Annotated[tuple[RequestedPosition, ...], PlainValidator(_positions)] = ()
 
     @model_validator(mode="after")
     def _names_topics_that_it_carries(self) -> Self:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from contract.verification_request import Mirror
-from kafka.cluster import Cluster, Tail
+from kafka.cluster import Cluster, TopicReader
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 
@@ -157,19 +157,19 @@ def with_syncs(found: OffsetTranslation, source: Cluster, target: Cluster, mirro
 
 
 def _records(cluster: Cluster, topic: str) -> Iterable[Record]:
-    tail: Tail | None = None
+    reader: TopicReader | None = None
     try:
-        tail = cluster.tail(topic)
-        if not tail.exists:
+        reader = cluster.topic_reader(topic)
+        if not reader.exists:
             side = cluster.side
             raise ClusterError(
                 f"{side.role} {side.alias}: topic {topic} must exist and user {side.user} must have Describe and Read "
                 "on it (got no such topic). Without it MirrorMaker's offset translation cannot be checked."
             )
-        yield from tail.with_timestamps()
+        yield from reader.with_timestamps()
     finally:
-        if tail is not None:
-            tail.close()
+        if reader is not None:
+            reader.close()
 
 
 def checkpoints(records: Iterable[Record]) -> dict[CheckpointKey, CheckpointHistory]:

@@ -1,6 +1,6 @@
 """Metadata of one cluster through librdkafka: topics, offsets, groups, small internal topics.
 
-Never reads the records that are compared: Spark does.
+Makes the consumers that others read records with. Does not read the records that are compared: `spark/` does.
 """
 
 import logging
@@ -41,9 +41,9 @@ CONNECT_DEADLINE_S = 20.0
 CALL_DEADLINE_S = 20.0
 LEADER_DEADLINE_S = 10.0
 RETRY_S = 0.5
-TAIL_SILENT_S = 15.0
+READER_SILENT_S = 15.0
 """After which a reader of an internal topic gives up if nothing comes."""
-TAIL_WITHIN_S = 600.0
+READER_WITHIN_S = 600.0
 """How long reading an internal topic may take in all: compaction may be days behind."""
 _PROBE_GROUP = "rt-inventory-verification"
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the package has no types here
@@ -268,9 +268,9 @@ class Cluster:
         asked = [ConsumerGroupTopicPartitions(group)]
         return self.admin.list_consumer_group_offsets(asked, request_timeout=CALL_DEADLINE_S)[group]
 
-    def tail(self, topic: str) -> "Tail":
+    def topic_reader(self, topic: str) -> "TopicReader":
         """Return a reader of a small topic that starts at its first record."""
-        return Tail(self, topic)
+        return TopicReader(self, topic)
 
     def has_records(self, partition: TopicPartition, start: int, end: int, isolation: str) -> bool:
         """Whether any data record lies in [start, end): offsets may all belong to transaction markers."""
@@ -320,7 +320,7 @@ class Cluster:
             self.refusals.call(what, error, right)
 
 
-class Tail:
+class TopicReader:
     """Reads a small topic from its first record and goes on from there at each call."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
@@ -342,17 +342,17 @@ class Tail:
         """Whether the topic is there and readable."""
         return self._consumer is not None
 
-    def read(self, within_s: float = TAIL_WITHIN_S) -> Iterator[tuple[bytes | None, bytes | None]]:
+    def read(self, within_s: float = READER_WITHIN_S) -> Iterator[tuple[bytes | None, bytes | None]]:
         """Yield key and value of what was added up to now; raises as `with_timestamps` does."""
         return ((key, value) for key, value, _ in self.with_timestamps(within_s))
 
     def with_timestamps(
-        self, within_s: float = TAIL_WITHIN_S
+        self, within_s: float = READER_WITHIN_S
     ) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
         """Yield the same with the timestamp (ms) of each record, None where it has none.
 
-        Raises DeniedError if the user may not read the topic, and ClusterError if for `TAIL_SILENT_S` no record comes,
-        or if not all has come within the time. The next call then goes on from there.
+        Raises DeniedError if the user may not read the topic, and ClusterError if no record comes for
+        `READER_SILENT_S`, or if not all has come within the time. The next call then goes on from there.
         """
         if self._consumer is None:
             return
@@ -360,8 +360,8 @@ class Tail:
         began = came = time.monotonic()
         while any(self._next[part] < ends[part] for part in self._partitions):
             now = time.monotonic()
-            if now - came > TAIL_SILENT_S:
-                self._too_slow(f"nothing came for {TAIL_SILENT_S:.0f} s: see that its partitions have leaders", ends)
+            if now - came > READER_SILENT_S:
+                self._too_slow(f"nothing came for {READER_SILENT_S:.0f} s: see that its partitions have leaders", ends)
             if now - began > within_s:
                 self._too_slow(f"it is not read to its end within {within_s:.0f} s, though records come", ends)
             for message in self._consumer.consume(1000, timeout=0.2):

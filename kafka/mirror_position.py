@@ -1,7 +1,8 @@
-"""How far the mirror is: what its source connector has committed, and waiting until that is past the cut.
+"""How far the mirror is: what its source connector has committed, where its records begin, and waits for the cut.
 
 Positions come from Connect's offsets topic (OffsetStorageWriter and MirrorUtils.wrapPartition), or from its REST
-interface. All waits share one deadline. A wait that ends by the deadline is no error: the checks judge what is there.
+interface. The waits for remote topics, connectors and the cut share one deadline. A wait that ends by the deadline is
+no error: the checks judge what is there.
 """
 
 import json
@@ -16,7 +17,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # th
 
 from contract.verification_request import Mirror, Request, may_exist
 from kafka import connector_status
-from kafka.cluster import TAIL_WITHIN_S, Cluster, Tail, Topic
+from kafka.cluster import READER_WITHIN_S, Cluster, Topic, TopicReader
 from kafka.connector_status import NO_ANSWER, REST_DEADLINE_S, ConnectorState
 from kafka.errors import DeniedError
 from kafka.topic_partition import TopicPartition
@@ -27,24 +28,24 @@ Record = tuple[bytes | None, bytes | None]
 class PositionReader:
     """Committed positions of the source connector: from Connect's offsets topic, or from its REST interface."""
 
-    def __init__(self, request: Request, tail: Tail | None) -> None:
+    def __init__(self, request: Request, topic: TopicReader | None) -> None:
         self._request = request
-        self._tail = tail
+        self._topic = topic
         self._known: dict[TopicPartition, int] = {}
 
-    def read(self, within_s: float = TAIL_WITHIN_S) -> dict[TopicPartition, int]:
+    def read(self, within_s: float = READER_WITHIN_S) -> dict[TopicPartition, int]:
         """Return the last source offset copied per partition; raises ClusterError, also if it takes longer."""
         mirror = self._request.mirror
-        if self._tail is not None:
-            apply_positions(self._known, self._tail.read(within_s), mirror)
+        if self._topic is not None:
+            apply_positions(self._known, self._topic.read(within_s), mirror)
         elif mirror.connect_url is not None:
             self._known = positions_from_rest(mirror.connect_url, mirror) or self._known
         return dict(self._known)
 
     def close(self) -> None:
         """Give the connection back."""
-        if self._tail is not None:
-            self._tail.close()
+        if self._topic is not None:
+            self._topic.close()
 
 
 def open_reader(target: Cluster, request: Request, log: Callable[[str], None]) -> tuple[PositionReader | None, str]:
@@ -53,13 +54,13 @@ def open_reader(target: Cluster, request: Request, log: Callable[[str], None]) -
     why: list[str] = []
     if mirror.offset_storage_topic is not None:
         try:
-            tail = target.tail(mirror.offset_storage_topic)
+            reader = target.topic_reader(mirror.offset_storage_topic)
         except DeniedError as error:
             log(f"{error} Until then the mirror's position is read from Connect.")
             why.append(str(error))
         else:
-            if tail.exists:
-                return PositionReader(request, tail), ""
+            if reader.exists:
+                return PositionReader(request, reader), ""
             why.append(
                 f"target {request.target.alias}: topic {mirror.offset_storage_topic} is not there, or user "
                 f"{request.target.user} may not Describe and Read it."

@@ -114,7 +114,7 @@ class _Message(ctypes.Structure):
     )
 
 
-class _Place(ctypes.Structure):
+class _TopicPartition(ctypes.Structure):
     """The beginning of rd_kafka_topic_partition_t."""
 
     _fields_ = (("topic", _TEXT), ("partition", ctypes.c_int32), ("offset", _LONG))
@@ -276,7 +276,7 @@ class _List:
     def with_offset(self, one: TopicPartition) -> TopicPartition:
         """Return the partition with the offset that the list has for it now."""
         found = self._library.rd_kafka_topic_partition_list_find(self, one.topic.encode(), one.partition)
-        return TopicPartition(one.topic, one.partition, _Place.from_address(found).offset)
+        return TopicPartition(one.topic, one.partition, _TopicPartition.from_address(found).offset)
 
 
 def library(functions: Mapping[str, tuple[Any, ...]]) -> Any:

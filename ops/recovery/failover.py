@@ -16,7 +16,7 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
 
 from kafka import mirror_position
-from kafka.cluster import CALL_DEADLINE_S, TAIL_WITHIN_S, Cluster
+from kafka.cluster import CALL_DEADLINE_S, READER_WITHIN_S, Cluster
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
@@ -339,7 +339,7 @@ class Failover:
     def _on(self, target: Cluster) -> TargetGroups:
         return TargetGroups(self.pair, target, self.say, self.journal.require_held)
 
-    def _positions(self, target: Cluster, within_s: float = TAIL_WITHIN_S) -> dict[TopicPartition, int] | None:
+    def _positions(self, target: Cluster, within_s: float = READER_WITHIN_S) -> dict[TopicPartition, int] | None:
         """How far the mirror had copied; None if that is unknown, which keeps no unplanned failover from going on."""
         try:
             reader, why = mirror_position.open_reader(target, self.pair.request, self.say)

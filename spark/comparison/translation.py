@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from contract.verification_request import AskedPosition, Request
+from contract.verification_request import Request, RequestedPosition
 from kafka.groups import GroupPosition
 from kafka.topic_partition import TopicPartition
 from spark.comparison.difference import Difference, Matched
@@ -68,7 +68,7 @@ def parted(
 
 
 def _row(
-    request: Request, asked: AskedPosition, offset_range: OffsetRange | None, found: GroupPosition | None
+    request: Request, asked: RequestedPosition, offset_range: OffsetRange | None, found: GroupPosition | None
 ) -> dict[str, Any]:
     problem, exact = _problem(asked, offset_range), None
     if problem is None and found is not None and found.judged:
@@ -89,11 +89,11 @@ def _row(
     }
 
 
-def _name(asked: AskedPosition) -> str:
+def _name(asked: RequestedPosition) -> str:
     return f"{_MARKS[asked.side]}{asked.offset}"
 
 
-def _judgeable(asked: AskedPosition, offset_range: OffsetRange) -> GroupPosition:
+def _judgeable(asked: RequestedPosition, offset_range: OffsetRange) -> GroupPosition:
     at_source = asked.side == "source"
     return GroupPosition(
         group=_name(asked),
@@ -104,14 +104,14 @@ def _judgeable(asked: AskedPosition, offset_range: OffsetRange) -> GroupPosition
     )
 
 
-def _problem(asked: AskedPosition, offset_range: OffsetRange | None) -> str | None:
+def _problem(asked: RequestedPosition, offset_range: OffsetRange | None) -> str | None:
     if offset_range is None:
         return _NOWHERE
     _, end = _bounds(asked, offset_range)
     return f"offset must be at most the log's end (got {asked.offset}, end {end})" if asked.offset > end else None
 
 
-def _bounds(asked: AskedPosition, offset_range: OffsetRange) -> Sequence[int]:
+def _bounds(asked: RequestedPosition, offset_range: OffsetRange) -> Sequence[int]:
     """Start and end of the log in which a position lies."""
     if asked.side == "source":
         return offset_range.source_start, offset_range.source_last

@@ -23,10 +23,10 @@ class Target:
     def __init__(self, error: str | None) -> None:
         self.error = error
 
-    def tail(self, topic: str) -> Any:
+    def topic_reader(self, topic: str) -> Any:
         if self.error:
             raise DeniedError(self.error)
-        return type("Tail", (), {"exists": False})()
+        return type("TopicReader", (), {"exists": False})()
 
 
 def request(**mirror: Any) -> Any:

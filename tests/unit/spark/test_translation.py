@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from contract.documents import parse
 from contract.fields import RequestError
-from contract.verification_request import AskedPosition, ClusterConfig, Limits, Mirror, Request
+from contract.verification_request import ClusterConfig, Limits, Mirror, Request, RequestedPosition
 from kafka.groups import GroupPosition
 from spark.comparison import translation
 from spark.comparison.bulk import Bulk
@@ -25,17 +25,17 @@ def record(number: int) -> Record:
     return Record(None, b"%d" % number, (), number)
 
 
-def asking(*positions: AskedPosition, naming: Any = "identity") -> Request:
+def asking(*positions: RequestedPosition, naming: Any = "identity") -> Request:
     mirror = Mirror(name="mm2", source_alias="a", target_alias="b", topics=(TOPIC,), naming=naming, positions=positions)
     sides = (ClusterConfig(role=role, alias=role, client_config={}) for role in ("source", "target"))
     return Request(source=next(sides), target=next(sides), mirror=mirror, limits=Limits())
 
 
-def asked(offset: int, side: Any = "source", partition: int = 0) -> AskedPosition:
-    return AskedPosition(side=side, topic=TOPIC, partition=partition, offset=offset)
+def asked(offset: int, side: Any = "source", partition: int = 0) -> RequestedPosition:
+    return RequestedPosition(side=side, topic=TOPIC, partition=partition, offset=offset)
 
 
-def translated(logs: Logs, *positions: AskedPosition, bits: int = 2) -> list[dict[str, Any]]:
+def translated(logs: Logs, *positions: RequestedPosition, bits: int = 2) -> list[dict[str, Any]]:
     """What the report tells of these positions between two made-up logs."""
     request, offset_ranges = asking(*positions), [offset_range(0, logs)]
     _, judged = found_without_spark({0: logs}, Sizes(bits=bits), translation.positions(request, offset_ranges))
@@ -44,7 +44,7 @@ def translated(logs: Logs, *positions: AskedPosition, bits: int = 2) -> list[dic
     return rows
 
 
-def exact(logs: Logs, *positions: AskedPosition) -> list[int | None]:
+def exact(logs: Logs, *positions: RequestedPosition) -> list[int | None]:
     return [row["exact"] for row in translated(logs, *positions)]
 
 
@@ -99,7 +99,7 @@ def test_each_position_is_reported_in_the_order_of_the_request_even_twice() -> N
         (asked(0, partition=7), "partition must be one that the source has"),
     ],
 )
-def test_a_position_that_is_in_no_log_has_a_reason(position: AskedPosition, reported: str) -> None:
+def test_a_position_that_is_in_no_log_has_a_reason(position: RequestedPosition, reported: str) -> None:
     (row,) = translated(CLEAN, position)
     assert row["exact"] is None
     assert reported in row["problem"]
