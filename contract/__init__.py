@@ -1,1 +1,1 @@
-"""What packages promise each other: the verification request, stack outputs, names of checks, and topic patterns."""
+"""What packages promise each other: a verification's documents and metrics, stack outputs, and Java's patterns."""

@@ -1,8 +1,8 @@
 """The JSON documents of a verification: its request, read with all its problems together, and the rows of its report.
 
-The request's secrets are resolved; no cluster is contacted. Of rows there may be a million: they are written one by
+The request's secrets are resolved; no cluster is contacted. A report may have a million rows: they are written one by
 one, and read without a dictionary for each, which takes more than a kilobyte for a group's position. Does not own what
-rows say.
+rows contain.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""Everything that asks a Kafka cluster or Connect: metadata, offsets, groups, MirrorMaker's own topics, waiting."""
+"""Clients of Kafka clusters and of Connect: metadata, offsets, groups, ACLs, MirrorMaker's own topics, and waits."""

@@ -1,5 +1,7 @@
 """Errors of clusters, and the one message for each way in which a cluster refuses. No message carries a secret.
 
+Also takes secrets and invisible characters out of texts and of a report's document.
+
 A message names the cluster by role, alias and address, the user, what is wrong and what to do about it. A caller that
 can go on without an answer takes the reason (`Answers`, `reason`) in place of an exception.
 """

@@ -121,8 +121,8 @@ def read(
     Waits until each position has been synced, at least up to the checkpoint that was there in the first reading: the
     mirror writes a group's offset some time after the checkpoint that it comes from. One that syncs no offsets is not
     waited for. The target is read first: a group that goes on meanwhile is then further at the source, never behind its
-    copy. `occupied` are the partitions that hold records: MirrorMaker translates nothing in the others. `denied` gets
-    the groups whose offsets cannot be read, each with the reason, as a rule the right that is missing.
+    synced offset. `occupied` are the partitions that hold records: MirrorMaker translates nothing in the others.
+    `denied` gets the groups whose offsets cannot be read, each with the reason, as a rule the right that is missing.
     """
     held = set(occupied)
     first: dict[CheckpointKey, int] | None = None

@@ -1,4 +1,6 @@
-"""What a cluster reports of topics: configuration, replicas and leaders, and ids, which differ for a re-created topic.
+"""What a cluster reports of topics: configuration, replicas and leaders, ids, and which ones it hides from a user.
+
+A topic that was created again has another id.
 
 MirrorMaker's rules for configuration: org.apache.kafka.connect.mirror.MirrorSourceConnector (targetConfig,
 incrementalAlterConfigs) and DefaultConfigPropertyFilter, the same in Kafka 4.2 and 4.3.

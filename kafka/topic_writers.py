@@ -1,10 +1,10 @@
-"""Who may write topics of a cluster, by its access rules.
+"""Who may write topics of a cluster, by its ACLs.
 
-Owns asking for them, and the judgement by the rules of Kafka's StandardAuthorizer: deny comes before allow. Brokers
-show nobody their `super.users`, who may do everything, nor `allow.everyone.if.no.acl.found`, which decides where no
-rule names a topic: DescribeConfigs hides the values of settings that Kafka's own definition lacks. Rules for single
-hosts count as if they were for all of them where they allow, and not at all where they deny. Also denies principals to
-write, and takes such rules away again. Does not own who should be able to write.
+Owns reading them, the judgement as Kafka's StandardAuthorizer makes it (deny comes before allow), and the ACLs that
+deny principals to write, which it creates and deletes. Brokers show nobody their `super.users`, who may do everything,
+nor `allow.everyone.if.no.acl.found`, which decides where no ACL names a topic: DescribeConfigs hides the values of
+settings that Kafka's own definition lacks. ACLs for single hosts count as if they were for all of them where they
+allow, and not at all where they deny. Does not own who should be able to write.
 """
 
 import re
@@ -38,9 +38,9 @@ _REFUSED = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, *DENIED)
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerRights:
-    """What a cluster's brokers say of rights.
+    """What a cluster's brokers report of rights.
 
-    `rules` are those for topics, None if they are not known; `unknown` has the reason. `everybody`: there is no
+    `rules` are the ACLs of topics, None if they are not known; `unknown` has the reason. `everybody`: there is no
     authorizer, so nobody is refused anything.
     """
 
