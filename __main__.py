@@ -89,7 +89,7 @@ for flow in replication_flows:
         settings=settings,
         flow=flow,
         cluster=kafka.connection,
-        facts=mirrors[name].facts,
+        mirror_output=mirrors[name].stack_output,
         request=verifications[name].request,
     )
     beside_mirrors.append(write_break_glass(copied, after(mirrors[name], *([clients] if clients else []))))
@@ -100,15 +100,15 @@ guard_against_deletion([*in_clusters, *verifications.values(), watching, demo], 
 outputs: dict[str, pulumi.Input[Any]] = {
     "cluster": kafka.connection,
     "clusterCaCertificate": kafka.ca_certificate,
-    "users": users.facts,
+    "users": users.stack_output,
     "userPasswords": pulumi.Output.secret(passwords(users.credentials)),
     "userCredentials": pulumi.Output.secret(users.credentials),
     "topics": topics.names,
-    "mirrors": {name: mirror.facts for name, mirror in mirrors.items()},
+    "mirrors": {name: mirror.stack_output for name, mirror in mirrors.items()},
     "verificationRequests": {name: run.request for name, run in verifications.items()},
     "verificationEnvironment": {name: run.environment for name, run in verifications.items()},
     "verifications": {name: run.outcome for name, run in verifications.items()},
-    "monitoring": watching.facts if watching else None,
+    "monitoring": watching.stack_output if watching else None,
 }
 for key, output in outputs.items():
     pulumi.export(key, output)

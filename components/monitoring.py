@@ -56,14 +56,14 @@ class Made:
 class Monitoring(pulumi.ComponentResource):
     """A stack that is monitored as soon as the operators of Prometheus and Grafana have read its resources."""
 
-    facts: dict[str, Any]
-    """What people need to find their alerts: the stage, and the name of each object as `namespace/name`."""
+    stack_output: dict[str, Any]
+    """The output `monitoring`, to find alerts by: the stage, and the name of each object as `namespace/name`."""
 
     def __init__(self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Make what the settings ask for; nothing is waited for, because these resources have no status."""
         super().__init__("rt-inventory:kubernetes:Monitoring", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        self.facts = {"stage": stack_monitoring.stage_of(args.settings, args.stack), "dashboards": []}
+        self.stack_output = {"stage": stack_monitoring.stage_of(args.settings, args.stack), "dashboards": []}
         for made in resources(args):
             CustomResource(
                 f"{name}-{made.part}",
@@ -72,13 +72,15 @@ class Monitoring(pulumi.ComponentResource):
                 namespace=made.namespace,
                 opts=child,
             )
-            self.facts.setdefault(_listed(made.manifest.kind), []).append(f"{made.namespace}/{made.manifest.name}")
+            self.stack_output.setdefault(_listed(made.manifest.kind), []).append(
+                f"{made.namespace}/{made.manifest.name}"
+            )
         if args.monitoring.dashboards is not None:
             for config_map in config_maps(args, args.monitoring.dashboards):
                 metadata = config_map["metadata"]
                 ConfigMap(f"{name}-{metadata['name']}", **config_map, opts=child)
-                self.facts["dashboards"].append(f"{metadata['namespace']}/{metadata['name']}")
-        self.register_outputs({"facts": self.facts})
+                self.stack_output["dashboards"].append(f"{metadata['namespace']}/{metadata['name']}")
+        self.register_outputs({"facts": self.stack_output})  # the key in states of earlier releases
 
 
 def watch(settings: Stack, opts: pulumi.ResourceOptions) -> Monitoring | None:

@@ -105,7 +105,7 @@ def _deployed(
 
 
 def _expected(mirror: Mirror, namespace: str, declared: Stack, user: str) -> ClusterEndpoint:
-    """The end as it will be once the source stack is up."""
+    """The endpoint as it will be once the source stack is up."""
     unknown: pulumi.Output[Any] = pulumi.Output.from_input(pulumi.UNKNOWN)
     access, cluster = declared.user(user), declared.cluster
     return ClusterEndpoint(
@@ -197,7 +197,9 @@ class ReplicationFlow:
 
 
 def sources(settings: Stack) -> dict[str, dict[str, ClusterEndpoint]]:
-    """Return the ends that other stacks hold, by mirror and user, without those that are awaited.
+    """Return the endpoints of other stacks' clusters, by mirror and user.
+
+    A mirror that waits for a source that is not required is left out.
 
     Raises RunError before any resource is made.
     """
@@ -327,14 +329,14 @@ def copies(flows: Iterable[ReplicationFlow]) -> dict[tuple[str, str], Copy]:
     found: dict[tuple[str, str], Copy] = {}
     owners: dict[tuple[str, str], str] = {}
     for flow in flows:
-        for end in (flow.source, flow.target):
-            for secret in end.secret_names:
-                owner = owners.setdefault((flow.namespace, secret), end.owner)
-                if owner != end.owner:
+        for side in (flow.source, flow.target):
+            for secret in side.secret_names:
+                owner = owners.setdefault((flow.namespace, secret), side.owner)
+                if owner != side.owner:
                     raise pulumi.RunError(
                         f"mirror {flow.mirror.name}: Secret {secret} in namespace {flow.namespace} must belong to one "
-                        f"cluster (got {owner} and {end.owner}). Give the user, or the cluster, of one another name."
+                        f"cluster (got {owner} and {side.owner}). Give the user, or the cluster, of one another name."
                     )
-            for secret, data in end.secrets_for(flow.namespace).items():
+            for secret, data in side.secrets_for(flow.namespace).items():
                 found.setdefault((flow.namespace, secret), Copy(flow.mirror.name)).data |= data
     return found

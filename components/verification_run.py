@@ -24,7 +24,7 @@ from pulumi import dynamic
 
 PROJECT = Path(__file__).resolve().parents[1]
 STOP_S = 20.0
-LOOK_S = 0.5
+POLL_S = 0.5
 REPORTED_EVERY_S = 10.0  # a job that is silent for longer is reported to be at work
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
 SLACK_WEBHOOK = "SLACK_WEBHOOK"  # variable with the address, which is a secret
@@ -54,18 +54,18 @@ def run(
     *,
     report_dir: Path,
     deadline_s: float,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
     state: str | None = None,
     destinations: Sequence[str] = (),
 ) -> Outcome:
-    """Run the job; `say` gets each line of its progress. Never raises for what the job itself finds or fails at.
+    """Run the job; `log` gets each line of its progress. Never raises for what the job itself finds or fails at.
 
     `state` is the URI of what the job remembers, a folder's path below the project's folder unless it is absolute.
     `destinations` are the job's arguments by `destination_arguments`.
     """
     mirror = request["mirror"]["name"]
     folder = PROJECT / report_dir
-    with _alone_in(folder, deadline_s, say) as alone:
+    with _alone_in(folder, deadline_s, log) as alone:
         if not alone:
             return _error(mirror, f"must have {report_dir} to itself (got another run in it for {deadline_s:.0f} s).")
         (folder / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
@@ -76,7 +76,7 @@ def run(
                 json.dump(request, file)
             command = [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(folder)]
             command += [*(["--state", state] if state is not None else []), *destinations]
-            code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, say)
+            code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, log)
         if not in_time:
             return _error(mirror, f"must end within {deadline_s:.0f} s (got no end). Last line: {last}")
         try:
@@ -110,7 +110,7 @@ def destination_arguments(push_gateway: str | None, *, slack: bool, index: str |
 
 
 @contextmanager
-def _alone_in(folder: Path, deadline_s: float, say: Callable[[str], None]) -> Iterator[bool]:
+def _alone_in(folder: Path, deadline_s: float, log: Callable[[str], None]) -> Iterator[bool]:
     """Keep the runs of other stacks of this name out of the report's folder; yields whether they left it in time.
 
     If the folder cannot be made, the job reports that.
@@ -125,9 +125,9 @@ def _alone_in(folder: Path, deadline_s: float, say: Callable[[str], None]) -> It
         end = time.monotonic() + deadline_s
         alone = _locked(descriptor)
         if not alone:
-            say(f"waiting up to {deadline_s:.0f} s for another run that writes its report to {folder}")
+            log(f"waiting up to {deadline_s:.0f} s for another run that writes its report to {folder}")
         while not alone and time.monotonic() < end:
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
             alone = _locked(descriptor)
         yield alone
     finally:
@@ -162,7 +162,7 @@ def _error(mirror: str, what: str) -> Outcome:
 
 
 def _follow(
-    command: list[str], environment: Mapping[str, str], deadline_s: float, say: Callable[[str], None]
+    command: list[str], environment: Mapping[str, str], deadline_s: float, log: Callable[[str], None]
 ) -> tuple[int, str, bool]:
     """Run a command; return its exit code, its last line, and whether it ended in time."""
     last, in_time = "", threading.Event()
@@ -198,7 +198,7 @@ def _follow(
                 now = time.monotonic()
                 if now - said_at >= REPORTED_EVERY_S:
                     said_at = now
-                    say(f"still at work after {now - began:.0f} s of at most {deadline_s:.0f} s: {last or 'starting'}")
+                    log(f"still at work after {now - began:.0f} s of at most {deadline_s:.0f} s: {last or 'starting'}")
 
         reporting = threading.Thread(target=report, name="verification-progress", daemon=True)
         reporting.start()
@@ -206,7 +206,7 @@ def _follow(
             for line in process.stdout or ():
                 if line.strip():
                     last, said_at = line.strip(), time.monotonic()
-                    say(last)
+                    log(last)
             code = process.wait()
         except BaseException:
             process.terminate()
@@ -253,7 +253,7 @@ def _run(props: Mapping[str, Any]) -> dict[str, Any]:
         deadline_s=float(props["deadlineSeconds"]) + GRACE_S,
         state=props.get("state"),
         destinations=props.get("told") or (),
-        say=_say,
+        log=_log_progress,
     )
     return {**{key: props[key] for key in _PLAIN}, **asdict(outcome)}
 
@@ -267,7 +267,7 @@ def whole_numbers(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _say(line: str) -> None:
+def _log_progress(line: str) -> None:
     """Show progress: the engine puts what a provider writes into the log of the `up`."""
     sys.stderr.write(f"verification: {line}\n")
     sys.stderr.flush()

@@ -47,7 +47,7 @@ class ClientsArgs:
 
     mirror: Mirror
     namespace: str
-    end: ClusterEndpoint
+    active: ClusterEndpoint
 
 
 class Clients(pulumi.ComponentResource):
@@ -56,9 +56,9 @@ class Clients(pulumi.ComponentResource):
     def __init__(self, name: str, args: ClientsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Write the Secret, in place when the active side changes. It is not protected: an `up` makes it again."""
         super().__init__("rt-inventory:kafka:Clients", name, None, opts)
-        mirror, end = args.mirror, args.end
-        values = pulumi.Output.all(end.bootstrap_servers, end.ca_certificate, end.credentials).apply(
-            lambda known: secret_values(end.login.authentication, end.login.username, *known, tls=end.tls)
+        mirror, active = args.mirror, args.active
+        values = pulumi.Output.all(active.bootstrap_servers, active.ca_certificate, active.credentials).apply(
+            lambda known: secret_values(active.login.authentication, active.login.username, *known, tls=active.tls)
         )
         data: pulumi.Output[Mapping[str, str]] = pulumi.Output.secret(values.apply(encoded))
         OwnedSecret(
@@ -80,7 +80,7 @@ def write_clients(flow: ReplicationFlow, opts: pulumi.ResourceOptions) -> Client
     """Write the Secret of a flow whose applications read one."""
     if flow.clients is None:
         return None
-    args = ClientsArgs(mirror=flow.mirror, namespace=flow.namespace, end=flow.clients)
+    args = ClientsArgs(mirror=flow.mirror, namespace=flow.namespace, active=flow.clients)
     return Clients(f"{flow.mirror.name}-clients", args, opts)
 
 
@@ -96,12 +96,12 @@ def encoded(values: Mapping[str, str]) -> Mapping[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class BreakGlassArgs:
-    """The settings, the flow of the mirror, and this stack's outputs of it: cluster, facts and verification request."""
+    """The settings, the mirror's flow, and this stack's outputs of it: cluster, mirror and verification request."""
 
     settings: Stack
     flow: ReplicationFlow
     cluster: pulumi.Output[Mapping[str, Any]]
-    facts: pulumi.Output[Mapping[str, Any]]
+    mirror_output: pulumi.Output[Mapping[str, Any]]
     request: pulumi.Output[Mapping[str, Any]]
 
 
@@ -110,7 +110,7 @@ class _Known:
     """What is known once the clusters are up. `authorities` are certificates by side."""
 
     cluster: Mapping[str, Any]
-    facts: Mapping[str, Any]
+    mirror_output: Mapping[str, Any]
     request: Mapping[str, Any]
     source_servers: str
     target_servers: str
@@ -129,7 +129,7 @@ class BreakGlass(pulumi.ComponentResource):
         at_target = flow.clients_at_target
         values = pulumi.Output.all(
             cluster=args.cluster,
-            facts=args.facts,
+            mirror_output=args.mirror_output,
             request=args.request,
             source_servers=flow.source.bootstrap_servers,
             target_servers=flow.target.bootstrap_servers,
@@ -166,7 +166,7 @@ def _copy(args: BreakGlassArgs, known: _Known) -> BreakGlassCopy:
     return BreakGlassCopy(
         outputs={
             "cluster": known.cluster,
-            "mirrors": {name: known.facts},
+            "mirrors": {name: known.mirror_output},
             "verificationRequests": {name: known.request},
             "verificationEnvironment": {name: {key: one.document() for key, one in environment.items()}},
         },
@@ -179,25 +179,25 @@ def _copy(args: BreakGlassArgs, known: _Known) -> BreakGlassCopy:
 def _environment(flow: ReplicationFlow, authorities: Mapping[str, str | None]) -> Iterator[tuple[str, SecretReference]]:
     """Where the values of the request's variables are."""
     own = secret_name(flow.mirror.name)
-    for side, end in (("source", flow.source), ("target", flow.target)):
-        for part, reference in _credentials(end, flow.namespace).items():
+    for side, cluster in (("source", flow.source), ("target", flow.target)):
+        for part, reference in _credentials(cluster, flow.namespace).items():
             yield f"{side.upper()}_{VARIABLES[part]}", reference
         if authorities[side] is not None:
             authority = SecretReference(namespace=flow.namespace, secret_name=own, key=AUTHORITY_KEYS[side])
             yield f"{side.upper()}_CA", authority
 
 
-def _credentials(end: ClusterEndpoint, namespace: str) -> dict[str, SecretReference]:
+def _credentials(cluster: ClusterEndpoint, namespace: str) -> dict[str, SecretReference]:
     """Where a login's parts are: in this stack's reach, or as a copy in the mirror's namespace."""
     return {
-        part: SecretReference(namespace=end.home or namespace, secret_name=end.login.secret, key=key)
-        for part, key in secret_keys(end.login).items()
+        part: SecretReference(namespace=cluster.home or namespace, secret_name=cluster.login.secret, key=key)
+        for part, key in secret_keys(cluster.login).items()
     }
 
 
 def _clients(flow: ReplicationFlow, servers: str | None) -> ClientsAtTarget | None:
-    end = flow.clients_at_target
-    if end is None or servers is None:
+    target = flow.clients_at_target
+    if target is None or servers is None:
         return None
     then = flow.mirror.model_copy(update={"active": "target"})
     return ClientsAtTarget(
@@ -205,11 +205,11 @@ def _clients(flow: ReplicationFlow, servers: str | None) -> ClientsAtTarget | No
         name=str(then.clients_secret),
         labels=clients_labels(then),
         type=SECRET_TYPE,
-        authentication=end.login.authentication,
-        username=end.login.username,
+        authentication=target.login.authentication,
+        username=target.login.username,
         bootstrap_servers=servers,
-        tls=end.tls,
-        credentials=_credentials(end, flow.namespace),
+        tls=target.tls,
+        credentials=_credentials(target, flow.namespace),
     )
 
 

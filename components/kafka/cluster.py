@@ -233,8 +233,8 @@ class KafkaUsers(pulumi.ComponentResource):
     """How each user logs in, and the Secret that clients mount."""
     credentials: dict[str, pulumi.Output[endpoint.Values]]
     """Password, or certificate and private key, of each user; secrets."""
-    facts: dict[str, dict[str, Any]]
-    """What others need to find each user's Secret."""
+    stack_output: dict[str, dict[str, Any]]
+    """The stack output `users`: what others need to find each user's Secret."""
 
     def __init__(self, name: str, args: KafkaUsersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Create each user and wait until the cluster knows it; look up what exists already."""
@@ -247,7 +247,7 @@ class KafkaUsers(pulumi.ComponentResource):
             self.logins[user] = replace(self.logins[user], password_generation=generation)
         self.credentials = {user.name: self._credentials(name, args.settings, user) for user in args.settings.users}
         applications = {user.name for user in fence.application_users(args.settings)}
-        self.facts = {
+        self.stack_output = {
             user: endpoint.login_outputs(login, application=user in applications) for user, login in self.logins.items()
         }
         self.register_outputs({"credentials": pulumi.Output.secret(self.credentials)})

@@ -6,8 +6,8 @@ mirror itself creates, the Secrets that it refers to, KEDA, the metrics adapter,
 
 An autoscaler changes `spec.replicas` through the scale subresource and so becomes the field's owner in the API server,
 which from then on refuses the field from anybody else. So Pulumi ignores it: the provider leaves it out of what it
-applies, and a refresh finds no difference. The way back takes two updates, because the autoscaler outlives the first
-and would change what that one sets: one removes it, the next takes the field over.
+applies, and a refresh finds no difference. Giving an autoscaler up takes two updates, because it outlives the first and
+would change what that one sets: one removes it, the next takes the field over.
 """
 
 from collections.abc import Mapping
@@ -198,8 +198,8 @@ class MirrorMaker2(pulumi.ComponentResource):
 
     connect_url: pulumi.Output[str | None]
     """Address of Connect's REST interface."""
-    facts: pulumi.Output[Mapping[str, Any]]
-    """What people on call need to know: where it runs, between what, what it carries, where Connect answers."""
+    stack_output: pulumi.Output[Mapping[str, Any]]
+    """Its entry in `mirrors`: where it runs, between which clusters, what it copies, and Connect's address."""
     state: pulumi.Output[str]
     """`Ready`, or the reason why the mirror was not ready at the end of the last `up`."""
     spec: pulumi.Output[Mapping[str, Any]]
@@ -234,7 +234,7 @@ class MirrorMaker2(pulumi.ComponentResource):
         )
         declare_autoscaler(name, flow, platform.api, pulumi.ResourceOptions(parent=self, depends_on=[mirror]))
         self.connect_url = mirror.status.apply(lambda status: (status or {}).get("url"))
-        self.facts = self.connect_url.apply(lambda url: _facts(args, workers.owner, url))
+        self.stack_output = self.connect_url.apply(lambda url: _stack_output(args, workers.owner, url))
         self.state = mirror.status.apply(_state)
         self.register_outputs({"connectUrl": self.connect_url, "state": self.state})
 
@@ -251,7 +251,7 @@ def mirror_spec(settings: Stack, flow: ReplicationFlow, source_servers: str, tar
     )
 
 
-def _facts(args: MirrorMaker2Args, workers_set_by: ReplicasOwner, connect_url: str | None) -> dict[str, Any]:
+def _stack_output(args: MirrorMaker2Args, workers_set_by: ReplicasOwner, connect_url: str | None) -> dict[str, Any]:
     mirror = args.flow.mirror
     outputs = MirrorOutputs(
         **dict(guards.mirror_identity(mirror)),

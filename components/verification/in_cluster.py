@@ -1,7 +1,7 @@
 """The verification of a mirror by pods: once for what is deployed, and again by a schedule.
 
-Owns the request's ConfigMap, the Secret with the values that it names, the pods' ServiceAccount with its rights and
-their way to Connect, the run and the schedule. Does not own the image, PersistentVolumeClaims, or
+Owns the request's ConfigMap, the Secret with the values that it names, the pods' ServiceAccount with its rights, the
+NetworkPolicy that admits them to Connect, the run and the schedule. Does not own the image, PersistentVolumeClaims, or
 Secrets that the settings name.
 
 A run has the name of what it proves: what the proof depends on changes the name, and so makes another run. One that
@@ -50,27 +50,27 @@ class InClusterArgs:
 class VerificationInCluster(pulumi.ComponentResource):
     """A mirror that pods verify."""
 
-    facts: pulumi.Output[Mapping[str, Any]]
-    """How it runs, where, what the run and the schedule are called; `verdict` is pass once the run has passed."""
+    stack_output: pulumi.Output[Mapping[str, Any]]
+    """Its entry in `verifications`: how and where it runs, run and schedule; `verdict` is pass once the run passed."""
 
     def __init__(self, name: str, args: InClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Make what is due; an `up` fails if the run does."""
         super().__init__("rt-inventory:verification:VerificationInCluster", name, None, opts)
         verification = args.settings.verification
         verifier = Verifier(mirror=args.mirror, settings=verification)
-        run, facts = verification.run, dict[str, Any]()
+        run, found = verification.run, dict[str, Any]()
         if verification.when != "never" or run.schedule is not None:
-            needs = self._surroundings(name, args, verifier)
+            needs = self._prerequisites(name, args, verifier)
             if verification.when != "never":
-                facts["run"] = self._run(name, args, verifier, needs)
-                facts["verdict"] = pulumi.Output.from_input(facts["run"]).apply(lambda _: "pass")
+                found["run"] = self._run(name, args, verifier, needs)
+                found["verdict"] = pulumi.Output.from_input(found["run"]).apply(lambda _: "pass")
             if run.schedule is not None:
-                facts |= {"schedule": run.schedule.schedule, "scheduledBy": verifier.name}
+                found |= {"schedule": run.schedule.schedule, "scheduledBy": verifier.name}
                 self._schedule(name, args, verifier, needs)
-        self.facts = pulumi.Output.all(how=run.how, namespace=args.namespace, **facts)
-        self.register_outputs({"facts": self.facts})
+        self.stack_output = pulumi.Output.all(how=run.how, namespace=args.namespace, **found)
+        self.register_outputs({"facts": self.stack_output})  # the key in states of earlier releases
 
-    def _surroundings(self, name: str, args: InClusterArgs, verifier: Verifier) -> list[pulumi.Resource]:
+    def _prerequisites(self, name: str, args: InClusterArgs, verifier: Verifier) -> list[pulumi.Resource]:
         """Make what every run needs."""
         child = pulumi.ResourceOptions(parent=self)
         metadata = {"name": verifier.name, "namespace": args.namespace, "labels": verifier.labels}

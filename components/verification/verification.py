@@ -43,7 +43,7 @@ _OPEN = (("failed", False), ("unknown", None))
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationArgs:
-    """What is verified: the mirror between its two ends, as it was deployed; `context` is the kubeconfig's, if set."""
+    """What is verified: the mirror between its two clusters, as deployed; `context` is the kubeconfig's, if set."""
 
     settings: Stack
     flow: ReplicationFlow
@@ -105,7 +105,7 @@ class Verification(pulumi.ComponentResource):
             ),
             pulumi.ResourceOptions(parent=self),
         )
-        return made.facts.apply(lambda facts: facts)
+        return made.stack_output.apply(lambda found: found)
 
     def _trigger(self, args: VerificationArgs) -> pulumi.Output[str]:
         # No proof depends on annotations: an exception that is renewed verifies nothing again. Nor on names of stacks,
@@ -302,7 +302,7 @@ def _factor(mirror: Mirror) -> int | None:
 
 
 def _canary(canary: Canary | None, mirror: Mirror) -> verification_request.Canary | None:
-    """Return the canary of a mirror that copies its topic; others have none, and nothing is added on a way back."""
+    """Return the canary of a mirror that copies its topic; others have none, and nothing is added in a failback."""
     if (
         canary is None
         or mirror.failback is not None
@@ -325,9 +325,11 @@ def _access(user: User) -> dict[str, Any]:
     return {**values, "acl_sets": sets}
 
 
-def _cluster_config(role: str, alias: str, end: ClusterEndpoint, servers: str) -> verification_request.ClusterConfig:
-    login, variables = end.login, role.upper()
-    protocol, mechanism = security(login.authentication, tls=end.tls)
+def _cluster_config(
+    role: str, alias: str, cluster: ClusterEndpoint, servers: str
+) -> verification_request.ClusterConfig:
+    login, variables = cluster.login, role.upper()
+    protocol, mechanism = security(login.authentication, tls=cluster.tls)
     config: dict[str, Any] = {"bootstrap.servers": servers, "security.protocol": protocol}
     if mechanism is not None:
         config |= {
@@ -340,19 +342,19 @@ def _cluster_config(role: str, alias: str, end: ClusterEndpoint, servers: str) -
             "ssl.certificate.pem": {"env": f"{variables}_CERTIFICATE"},
             "ssl.key.pem": {"env": f"{variables}_PRIVATE_KEY"},
         }
-    if end.ca_secret is not None:
+    if cluster.ca_secret is not None:
         config["ssl.ca.pem"] = {"env": f"{variables}_CA"}
-    names = {"cluster": end.name, "stack": end.stack, "namespace": end.namespace}
+    names = {"cluster": cluster.name, "stack": cluster.stack, "namespace": cluster.namespace}
     known = {key: name for key, name in names.items() if name is not None}
     return verification_request.ClusterConfig(role=role, alias=alias, **known, client_config=config)
 
 
-def _secrets(end: ClusterEndpoint) -> tuple[pulumi.Output[endpoint.Values], pulumi.Output[str | None]]:
-    return end.credentials, end.ca_certificate
+def _secrets(cluster: ClusterEndpoint) -> tuple[pulumi.Output[endpoint.Values], pulumi.Output[str | None]]:
+    return cluster.credentials, cluster.ca_certificate
 
 
 def _environment(known: Sequence[Any]) -> dict[str, str]:
-    """The variables that the request names, by `_cluster_config`; what an end does not have is left out."""
+    """The variables that the request names, by `_cluster_config`; what a cluster does not have is left out."""
     environment: dict[str, str] = {}
     for side, credentials, authority in (("SOURCE", *known[:2]), ("TARGET", *known[2:])):
         environment |= {f"{side}_{VARIABLES[part]}": value for part, value in credentials.items()}

@@ -91,7 +91,7 @@ def job(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
 def run(deadline_s: float = 30) -> tuple[verification_job.Outcome, list[str]]:
     said: list[str] = []
     outcome = verification_job.run(
-        REQUEST, {"SOURCE_PASSWORD": SECRET}, report_dir=Path("reports/x"), deadline_s=deadline_s, say=said.append
+        REQUEST, {"SOURCE_PASSWORD": SECRET}, report_dir=Path("reports/x"), deadline_s=deadline_s, log=said.append
     )
     return outcome, said
 
@@ -161,7 +161,7 @@ def test_the_job_is_reported_where_its_state_is(monkeypatch: pytest.MonkeyPatch,
     job(monkeypatch, tmp_path, body)
     said: list[str] = []
     for state in ("s3://bucket/prefix", None):
-        verification_job.run(REQUEST, {}, report_dir=Path("reports/x"), deadline_s=30, say=said.append, state=state)
+        verification_job.run(REQUEST, {}, report_dir=Path("reports/x"), deadline_s=30, log=said.append, state=state)
     assert said == ["--state s3://bucket/prefix"]
 
 

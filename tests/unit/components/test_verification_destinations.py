@@ -104,5 +104,5 @@ def test_the_process_gets_what_it_is_to_report(monkeypatch: pytest.MonkeyPatch, 
     job(monkeypatch, tmp_path, body)
     said: list[str] = []
     request = {"mirror": {"name": "mm2"}, "limits": {"allow_unknown": []}}
-    verification_job.run(request, {}, report_dir=Path("r"), deadline_s=30, say=said.append, destinations=DESTINATIONS)
+    verification_job.run(request, {}, report_dir=Path("r"), deadline_s=30, log=said.append, destinations=DESTINATIONS)
     assert said == [" ".join(DESTINATIONS)]
