@@ -20,8 +20,16 @@ from settings.users import Acl, AclSet, Operation, User
 _LITERAL = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.(?![*+?]))+")
 _READ_TOPIC: tuple[Operation, ...] = ("Read", "Describe", "DescribeConfigs")
 _OWN_TOPIC: tuple[Operation, ...] = ("Create", "Read", "Write", "Describe", "DescribeConfigs")
-_COPY: tuple[Operation, ...] = ("Create", "Read", "Write", "Alter", "Describe", "AlterConfigs", "DescribeConfigs")
-_RETURN: tuple[Operation, ...] = ("Create", "Read", "Write", "Delete", "Alter", "Describe", "DescribeConfigs")
+_REMOTE_TOPIC: tuple[Operation, ...] = (
+    "Create",
+    "Read",
+    "Write",
+    "Alter",
+    "Describe",
+    "AlterConfigs",
+    "DescribeConfigs",
+)
+_FAILBACK_TOPIC: tuple[Operation, ...] = ("Create", "Read", "Write", "Delete", "Alter", "Describe", "DescribeConfigs")
 _GROUP: tuple[Operation, ...] = ("Read", "Describe")
 
 
@@ -45,7 +53,7 @@ def acls(user: User, mirrors: Mapping[str, Mirror], kafka_version: str, *, fence
 
 def expand(entry: AclSet, mirrors: Mapping[str, Mirror], kafka_version: str, *, fenced: bool) -> list[Acl]:
     """Return the rights of one set; `fenced` as for `acls`."""
-    mirror = lists(entry, mirrors[entry.mirror]) if entry.mirror else None
+    mirror = mirror_direction(entry, mirrors[entry.mirror]) if entry.mirror else None
     if entry.set == "consumer":
         return [*_topics(entry.topics, entry.match, ("Read", "Describe")), *_groups(entry.groups, _GROUP)]
     if entry.set == "producer":
@@ -58,8 +66,8 @@ def expand(entry: AclSet, mirrors: Mapping[str, Mirror], kafka_version: str, *, 
     return _target(entry, mirror, kafka_version)
 
 
-def lists(entry: AclSet, mirror: Mirror) -> Mirror:
-    """The direction that a set of this stack's cluster is for: what the mirror writes here, or its reverse reads here.
+def mirror_direction(entry: AclSet, mirror: Mirror) -> Mirror:
+    """Return the direction that a set is for: what the mirror writes to this cluster, or its reverse reads from it.
 
     Raises ValueError for a mirror-source without a reverse.
     """
@@ -82,7 +90,7 @@ def literal_topics(patterns: Iterable[str], prefix: str = "") -> tuple[list[str]
 
 
 def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str, *, fenced: bool) -> list[Acl]:
-    """Read the topics and the groups' positions; keep the offset syncs where they are on the source.
+    """Read topics and committed offsets of groups; write the offset syncs if they are on the source.
 
     Nothing but those and the verification's canary is written. ACLs are read to be copied, and while the source is
     fenced: the verification asks then who may write.
@@ -104,18 +112,18 @@ def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str, *, fenced:
 
 
 def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Acl]:
-    """Write the copies and MirrorMaker's own topics, be Connect's group, set the groups' positions.
+    """Write remote topics and MirrorMaker's own topics, join Connect's group, commit offsets of groups.
 
-    Of a mirror of this stack also read the ACLs, unless it shall not: the verification asks who may write.
+    For a mirror of this stack also read the ACLs, unless `describeCluster` is false: the verification needs them.
     """
     if mirror is None:
-        return [*_topics(entry.topics, entry.match, _COPY), *_groups(entry.groups, _GROUP)]
+        return [*_topics(entry.topics, entry.match, _REMOTE_TOPIC), *_groups(entry.groups, _GROUP)]
     prefix = f"{mirror.source.alias}{mirror.separator}" if mirror.naming == "prefixed" else ""
     own = [topic.name for topic in internal_topics_of(mirror, kafka_version) if topic.location == "target"]
     if mirror.has_failback_mirror and mirror.offset_syncs_location == "source":
         own.append(offset_syncs_topic(mirror.failback_mirror(), kafka_version).name)  # which are kept here
     result = [
-        *_mirrored(entry, mirror, prefix, _COPY),
+        *_mirrored(entry, mirror, prefix, _REMOTE_TOPIC),
         _acl("topic", own, "literal", _OWN_TOPIC),
         *_synced(entry, mirror, _GROUP, (mirror.connect_group,)),
     ]
@@ -130,7 +138,7 @@ def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
 
 
 def _failback(entry: AclSet) -> list[Acl]:
-    """Write what comes back, delete what it replaces, keep Connect's and MirrorMaker's own topics, set positions.
+    """Write records of a failback, delete those that they replace, write Connect's own topics, commit offsets.
 
     Configurations of topics are not written. Delete is what Kafka asks for to delete records.
     """
@@ -143,7 +151,7 @@ def _failback(entry: AclSet) -> list[Acl]:
     ]
     ids = [_acl("transactionalId", entry.transactional_ids, "prefix", ("Write", "Describe"))]
     return [
-        *_topics(entry.topics, entry.match, _RETURN),
+        *_topics(entry.topics, entry.match, _FAILBACK_TOPIC),
         _acl("topic", (f"{own}-",), "prefix", _OWN_TOPIC),
         _acl("topic", internal, "literal", _OWN_TOPIC),
         *_groups(dict.fromkeys((own, *entry.groups)), _GROUP),

@@ -98,7 +98,7 @@ class NodePool(Model):
 class Listener(Model):
     """One way into the cluster. `host` is what clients outside reach it by; brokers get `{nodeId}` in `hostTemplate`.
 
-    The operator decides the address of a load balancer or a node port: `host` only says it ahead, for rendering.
+    The operator decides the address of a load balancer or a node port: `host` only names it ahead, for rendering.
     """
 
     name: Annotated[ListenerName, STAYS]

@@ -1,4 +1,4 @@
-"""Reads stack files (Pulumi.<stack>.yaml) without Pulumi."""
+"""Reads stack files (Pulumi.<stack>.yaml) without Pulumi, and which Kubernetes cluster each one names."""
 
 import copy
 import json

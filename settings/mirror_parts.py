@@ -1,9 +1,9 @@
-"""The parts of a mirror: its two sides, its clients, its way back, its workers, and topics that are failed over alone.
+"""The parts of a mirror: source, target, clients, reverse, workers, autoscaler, and topics that are failed over alone.
 
-Default exclusions are those of Kafka's DefaultTopicFilter and DefaultGroupFilter. The autoscaler of the workers is made
-by components/kafka/mirror_maker_2.py; settings/rules/mirror_resources.py checks its settings. Owns what MirrorMaker is
-told to leave out because of topics that applications use at the target while the rest is used at the source. Does not
-own the rights at either side (`fence.py`).
+Default exclusions are those of Kafka's DefaultTopicFilter and DefaultGroupFilter. Owns which topics and groups
+MirrorMaker excludes because applications use these topics at the target while the source is active for the rest. Does
+not own the rights on either side (`fence.py`), the rules (`settings/rules/`), or the autoscaler itself
+(`components/kafka/mirror_maker_2.py`).
 """
 
 import re
@@ -112,7 +112,7 @@ def clients_secret(mirror: str) -> str:
 
 
 class Reverse(Model):
-    """What goes the other way round, from the target to the source, in a resource `<mirror>-reverse` beside it."""
+    """A second mirror from the target to the source, in a resource `<mirror>-reverse` beside this one."""
 
     topics: SomePatterns
     """Topics of this stack's cluster to copy to the source."""

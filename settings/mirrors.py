@@ -65,8 +65,8 @@ class Mirror(Model):
     written, and settings that stand for their keys only inform the verification. `active` says which side
     applications use; `clients` as whom. `failback` is written by the command of that name: `settling` lets the mirror
     carry over what was left on the source although the target is active; `prepared` adds a stopped mirror
-    `<mirror>-failback` the other way round; with `copying` it runs. `specOverrides` are fields of the resource's `spec`
-    that no setting stands for, such as `image`, `template`, `jvmOptions` and `logging`.
+    `<mirror>-failback` in the other direction; with `copying` it runs. `specOverrides` are fields of the resource's
+    `spec` that no setting stands for, such as `image`, `template`, `jvmOptions` and `logging`.
     """
 
     name: Annotated[Label, STAYS]
@@ -78,7 +78,7 @@ class Mirror(Model):
     target: Annotated[Target, STAYS]
     """This stack's cluster, as one of its users."""
     reverse: Annotated[Reverse | None, STAYS] = None
-    """What goes the other way round, in a resource `<name>-reverse` beside it."""
+    """A second mirror from the target to the source, in a resource `<name>-reverse` beside it."""
     active: Annotated[Literal["source", "target"], STAYS] = "source"
     """The side that applications use. While it is `target` and names are kept, `state` must be `stopped`."""
     standby: Annotated[Literal["read-only", "open"], STAYS] = "read-only"
@@ -102,7 +102,7 @@ class Mirror(Model):
     naming: Annotated[
         Literal["identity", "prefixed"], STAYS, Reserved(CONNECTORS, "replication.policy.", by="naming or separator")
     ] = "identity"
-    """Whether copies keep their names or get the source's alias as a prefix. Changing it copies everything again."""
+    """Whether remote topics keep their names or are prefixed with the source's alias. Changing it copies all again."""
     separator: Annotated[
         Separator,
         STAYS,
@@ -322,18 +322,18 @@ class Mirror(Model):
 
     @property
     def has_failback_mirror(self) -> bool:
-        """Whether a mirror the other way round exists for a failback."""
+        """Whether a mirror in the other direction exists for a failback."""
         return self.failback in ("prepared", "copying")
 
     @property
     def failback_mirror_name(self) -> str:
-        """Name of the mirror that a failback makes the other way round."""
+        """Name of the mirror that a failback makes in the other direction."""
         return f"{self.name}-failback"
 
     def reverse_mirror(self) -> "Mirror":
-        """The mirror that runs the other way round; raises ValueError without `reverse`.
+        """The mirror in the other direction; raises ValueError without `reverse`.
 
-        Who is active is said by the mirror itself only.
+        Its `active` has no meaning: only that of the mirror itself counts.
         """
         if self.reverse is None:
             raise ValueError(f"mirror {self.name}: has no reverse")

@@ -147,7 +147,7 @@ class Platform(Model):
 
     @property
     def rest_state(self) -> Literal["stopped", "paused"]:
-        """The state of a mirror that shall copy nothing."""
+        """The state of a mirror that copies nothing: `stopped`, or `paused` where connectors have no `state`."""
         return "stopped" if self.has_connector_state else "paused"
 
     @property

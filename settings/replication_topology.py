@@ -1,4 +1,4 @@
-"""Which topics flow from which stack to which, as the stack files of one folder say together."""
+"""Which topics flow from which stack to which, as the stack files of one folder declare together."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class TopicFlow:
 
     @property
     def is_identity(self) -> bool:
-        """Whether copies keep their names."""
+        """Whether remote topics keep the names of the source's."""
         return self.mirror.naming == "identity"
 
     def copies(self, topic: str) -> bool:
@@ -33,7 +33,7 @@ class TopicFlow:
         return copied(topic, self.mirror.topics, self.mirror.topics_exclude)
 
     def remote_topic(self, topic: str) -> str:
-        """The name of the topic's copy."""
+        """Return the name of the remote topic of a source topic."""
         return topic if self.is_identity else f"{self.mirror.source.alias}{self.mirror.separator}{topic}"
 
 
@@ -53,7 +53,7 @@ def flows(stack: str, parsed: ParsedStack) -> list[TopicFlow]:
 
 
 def failback_flows(stack: str, parsed: ParsedStack) -> list[TopicFlow]:
-    """What the failbacks that are under way bring back; the forward direction of such a mirror does not run then."""
+    """The flows of failbacks that are under way; the forward direction of such a mirror does not run then."""
     return [
         TopicFlow(
             file=stack,

@@ -71,8 +71,11 @@ class Stack(Model):
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Namespaces that the stack makes: of its cluster, mirrors, pods and operator, and watched ones if it is "
-        "set so."""
+        """Namespaces that the stack makes: of its cluster, mirrors, pods and operator.
+
+        With `createNamespaces` of the operator also those that it watches. That of the cluster is among them only with
+        its `createNamespace`.
+        """
         home = self.cluster.namespace
         own = self.operator.home(home) if self.operator.install != "none" else home
         names = [home, own, *(mirror.home(home) for mirror in self.mirrors)]

@@ -83,12 +83,12 @@ class AclSet(Model):
     topic is kept here, and `separator` that mirror's; `canary` is the topic of the verification's canary
     (mirror-source only). `failback` is for the source of another stack's mirror, beside mirror-source: what brings
     records back into `topics`, empties them first if it must, and sets the positions of `groups`. `failbackOf` is
-    that mirror, `failbackFrom` its target's alias. If that mirror is exactlyOnce, `transactionalIds` are what its
-    way back's begin with: `<mirror>-failback` and `connect-cluster-<mirror>-failback`.
+    that mirror, `failbackFrom` its target's alias. If that mirror is exactlyOnce, `transactionalIds` are what those
+    of its failback begin with: `<mirror>-failback` and `connect-cluster-<mirror>-failback`.
     """
 
     set: Literal["mirror-source", "mirror-target", "consumer", "producer", "failback"]
-    """For one side of a mirror, its way back, a consumer or a producer."""
+    """For one side of a mirror, its failback, a consumer or a producer."""
     mirror: Label | None = None
     """This stack's mirror whose topics, groups and internal topics are meant."""
     topics: tuple[str, ...] = ()

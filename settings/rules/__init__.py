@@ -1,1 +1,1 @@
-"""Rules that look at several settings together. Each returns the problems it finds; none raises."""
+"""Rules that check several settings together. Each returns the problems it finds; none raises."""

@@ -1,7 +1,7 @@
 """Rules of active and standby: no mirror writes into the cluster that applications use, a failback can begin and end.
 
-Mirrors whose clusters share a namespace keep their Secrets apart. A fence can be enforced, and applications have users
-of their own that it can refuse.
+Applications can log in on both sides. A fence can be enforced, and applications have users of their own that it can
+refuse. No two mirrors share a remote topic, an offset-syncs topic, Connect's group or its topics.
 """
 
 from collections.abc import Iterator, Mapping
@@ -237,7 +237,7 @@ def sharing(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iter
         named = f"mirror {other.mirror.name} of stack {other.file}"
         if flow.target is not None and other.target == flow.target:
             yield from _workers(at, flow, other, named) if other.file != flow.file else []
-            yield from _copies(at, flow, other, named)
+            yield from _remote_topics(at, flow, other, named)
         if flow.source is not None and other.source == flow.source and other.target != flow.target:
             yield from _offset_syncs(at, flow, other, named)
 
@@ -257,7 +257,7 @@ def _workers(at: Subject, flow: TopicFlow, other: TopicFlow, named: str) -> Iter
     )
 
 
-def _copies(at: Subject, flow: TopicFlow, other: TopicFlow, named: str) -> Iterator[Problem]:
+def _remote_topics(at: Subject, flow: TopicFlow, other: TopicFlow, named: str) -> Iterator[Problem]:
     """Two mirrors that copy a topic to the same name double its records."""
     if flow.source is None or other.source != flow.source or other.mirror.source.external is not None:
         return

@@ -122,7 +122,7 @@ def _acl_set(at: Subject, entry: AclSet, mirrors: Mapping[str, Mirror]) -> Itera
         return
     if not entry.topics:
         try:
-            acl_sets.literal_topics(acl_sets.lists(entry, mirror).topics)
+            acl_sets.literal_topics(acl_sets.mirror_direction(entry, mirror).topics)
         except ValueError as error:
             yield at.problem(
                 "topics",

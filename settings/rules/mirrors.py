@@ -1,4 +1,4 @@
-"""Rules of mirrors: both ends are there and differ, factors fit the target, and no two mirrors share what is theirs."""
+"""Rules of mirrors: both clusters exist and differ, factors fit the target, and no two mirrors share what is theirs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -248,7 +248,7 @@ def _shared(found: Mapping[int, Mirror]) -> Iterator[Problem]:
 
 
 def _aliases(found: Mapping[int, Mirror]) -> Iterator[Problem]:
-    """One alias is one cluster, in all mirrors of a stack: names of copies and of internal topics hold it."""
+    """One alias is one cluster, in all mirrors of a stack: it is part of the names of remote and internal topics."""
     meaning = dict[str, str]()
     for index, mirror in found.items():
         source = mirror.source
