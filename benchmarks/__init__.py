@@ -1,1 +1,1 @@
-"""Measurements: throughput of a mirror, preview of a large stack, speed of a verification, and a soak."""
+"""Measurements: throughput of a mirror, preview of a large stack, verification, failovers, many groups, and a soak."""

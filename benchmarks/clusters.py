@@ -75,7 +75,7 @@ class Clusters:
         }
 
     def admin(self, broker: str) -> AdminClient:
-        """An admin client of a broker. It says nothing while the broker starts; what it does fails loudly."""
+        """An admin client of a broker. It logs nothing while the broker starts; its calls raise."""
         silent = logging.Logger("silent", level=logging.CRITICAL)
         return AdminClient({**self.client(broker)}, logger=silent)
 
@@ -92,7 +92,7 @@ class Clusters:
         return next(entry.pid for entry in self.processes.entries() if entry.name == name)
 
     def tool(self, main: str, *arguments: str) -> str:
-        """What one of Kafka's own tools says on stdout; raises BenchmarkError if it fails or takes too long."""
+        """What one of Kafka's own tools prints; raises BenchmarkError if it fails or takes too long."""
         try:
             done = subprocess.run(
                 self.command(main, *arguments, heap_mib=TOOL_HEAP_MIB),
@@ -167,7 +167,7 @@ class Clusters:
             try:
                 if answers():
                     return
-            except Exception:  # noqa: S110 - whatever it says while it starts, only its answer counts
+            except Exception:  # noqa: S110 - it may fail in any way while it starts
                 pass
             time.sleep(_POLL_S)
         log = (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace").splitlines()[-5:]

@@ -42,18 +42,18 @@ PLANNED, UNPLANNED = "planned", "unplanned"
 WAIT_S_MAX = {PLANNED: 20.0, UNPLANNED: 15.0}
 TOPIC, GROUP = "items", "benchmark-failover"
 UP_WITHIN_S, COMMAND_WITHIN_S, SETTLED_WITHIN_S = 600.0, 600.0, 120.0
-FLOWS_S, LOOK_S, SEND_EVERY_S, POLL_S = 5.0, 0.2, 0.02, 0.1
+FLOWS_S, FOLLOW_S, SEND_EVERY_S, POLL_S = 5.0, 0.2, 0.02, 0.1
 DELIVERED_WITHIN_MS = 2000
 
 
 @dataclass
 class Client:
-    """An application that produces and consumes, and follows the Secret of the active side every `LOOK_S` seconds.
+    """An application that produces and consumes, and follows the Secret of the active side every `FOLLOW_S` seconds.
 
     `accepted` and `consumed` are the times, by `time.monotonic`, of the records of each side, by its address.
     """
 
-    look: Callable[[], Mapping[str, str]]
+    read_secret: Callable[[], Mapping[str, str]]
     accepted: dict[str, list[float]] = field(default_factory=dict)
     consumed: dict[str, list[float]] = field(default_factory=dict)
     paused: threading.Event = field(default_factory=threading.Event)
@@ -63,7 +63,7 @@ class Client:
     @contextmanager
     def working(self) -> Iterator[None]:
         """Produce and consume until the block ends."""
-        self._side = self.look()
+        self._side = self.read_secret()
         threads = [threading.Thread(target=work, daemon=True) for work in (self._follow, self._produce, self._consume)]
         for thread in threads:
             thread.start()
@@ -96,8 +96,8 @@ class Client:
         }
 
     def _follow(self) -> None:
-        while not self._ended.wait(LOOK_S):
-            self._side = self.look()
+        while not self._ended.wait(FOLLOW_S):
+            self._side = self.read_secret()
 
     def _produce(self) -> None:
         while not self._ended.is_set():
@@ -267,13 +267,13 @@ def measure(rounds: int) -> dict[str, Any]:
     """Return the rows of the result."""
     with site() as here:
         outputs = {stack: here.pulumi.outputs(stack) for stack in ("dev", "stg")}
-        place = outputs["stg"]["mirrors"]["mm2"]["namespace"], "mm2-clients"
+        secret = outputs["stg"]["mirrors"]["mm2"]["namespace"], "mm2-clients"
         kubernetes = Kubernetes(here.state.kubeconfig)
 
-        def look() -> Mapping[str, str]:
-            found = kubernetes.secret(*place)
+        def read_secret() -> Mapping[str, str]:
+            found = kubernetes.secret(*secret)
             if found is None:
-                raise BenchmarkError(f"Secret {'/'.join(place)}: must be there (got none).")
+                raise BenchmarkError(f"Secret {'/'.join(secret)}: must be there (got none).")
             return found
 
         namespace = outputs["dev"]["cluster"]["namespace"]
@@ -283,7 +283,7 @@ def measure(rounds: int) -> dict[str, Any]:
             "source": outputs["dev"]["cluster"]["bootstrapServers"],
             "target": outputs["stg"]["cluster"]["internalBootstrapServers"],
         }
-        client = Client(look)
+        client = Client(read_secret)
         with client.working():
             rows = [round_of(here, client, path, brokers, servers) for _ in range(rounds) for path in WAIT_S_MAX]
     return {"rows": rows, "judged": [_judged(path, rows) for path in WAIT_S_MAX]}

@@ -1,6 +1,6 @@
 """What is measured of many consumer groups: the functions behind `status`, `failover` and `failback`, on real brokers.
 
-Owns which functions are called, and what is told of them. A measurement runs in a process of its own, because its peak
+Owns which functions are called, and what is reported of them. Each measurement has its own process, because its peak
 memory is that of the process: `python -m benchmarks.group_steps NAME REQUEST FOLDER` prints its rows as JSON. Without
 Kubernetes and Pulumi: their parts do not depend on the number of groups, but for the journal, whose bytes are those
 that its store would write. Does not own the clusters.

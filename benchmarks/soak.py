@@ -29,9 +29,9 @@ from benchmarks.traffic import (
     PARTITIONS,
     Entry,
     Ledger,
-    Place,
     Position,
     Reading,
+    TopicPartition,
     Traffic,
     Truth,
     judge,
@@ -64,7 +64,7 @@ class Restart:
     how: str
 
 
-def differences(report: Mapping[str, Any], truths: Mapping[Place, Truth]) -> list[str]:
+def differences(report: Mapping[str, Any], truths: Mapping[TopicPartition, Truth]) -> list[str]:
     """Return the differences between a report's partitions and the truth, one line each; none if they agree."""
     said = {(part["topic"], part["partition"]): part for part in report["partitions"]}
     found = [f"{_name(tp)}: must be in the report (got nothing)" for tp in sorted(truths.keys() - said.keys())]
@@ -192,7 +192,7 @@ class Soak:
             "agrees": not wrong,
         }
 
-    def _judged(self, report: Mapping[str, Any]) -> tuple[dict[Place, Truth], list[str]]:
+    def _judged(self, report: Mapping[str, Any]) -> tuple[dict[TopicPartition, Truth], list[str]]:
         ledger: Ledger = self.traffic.ledger
         truths, wrong = {}, []
         for part in report["partitions"]:
@@ -204,7 +204,7 @@ class Soak:
             truths[tp] = judge(acknowledged, sorted(ledger.aborted[tp]), target, cut)
         return truths, wrong
 
-    def _logs(self, report: Mapping[str, Any], tp: Place) -> tuple[list[Entry], list[Entry], int]:
+    def _logs(self, report: Mapping[str, Any], tp: TopicPartition) -> tuple[list[Entry], list[Entry], int]:
         part = next(one for one in report["partitions"] if (one["topic"], one["partition"]) == tp)
         committed = sorted(self.traffic.ledger.committed[tp])
         return committed, self.sides[TARGET].up_to(tp, part["target_end"]), part["cut"]
@@ -310,7 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if agree == len(soak.rows) else 1
 
 
-def _name(tp: Place) -> str:
+def _name(tp: TopicPartition) -> str:
     return f"{tp[0]}-{tp[1]}"
 
 

@@ -1,6 +1,7 @@
-"""Writes the tables of docs/benchmarks.md from the kept results: `python -m benchmarks.tables`.
+"""Results: what all benchmarks log and keep of a run and its machine, and the tables of docs/benchmarks.md.
 
-Text between the markers of a table belongs to this program, everything else to people.
+`python -m benchmarks.tables` writes the tables from the kept results. Text between the markers of a table belongs to
+this program, everything else to people.
 """
 
 import datetime

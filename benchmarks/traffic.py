@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from benchmarks.clusters import BenchmarkError
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]  # not that of `kafka/`, with which the verification counts
 Entry = tuple[int, bytes]  # offset and digest
 
 
@@ -39,10 +40,10 @@ def digest(
 class Ledger:
     """The brokers' answers to the producers: the offset of each record, and whether its transaction was committed."""
 
-    committed: dict[Place, list[Entry]] = field(default_factory=lambda: defaultdict(list))
-    aborted: dict[Place, list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    committed: dict[TopicPartition, list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    aborted: dict[TopicPartition, list[Entry]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, tp: Place, offset: int, content: bytes, *, committed: bool = True) -> None:
+    def add(self, tp: TopicPartition, offset: int, content: bytes, *, committed: bool = True) -> None:
         """Keep one acknowledged record whose transaction, if it had one, has ended."""
         (self.committed if committed else self.aborted)[tp].append((offset, content))
 
@@ -210,7 +211,7 @@ class Traffic:
         numbers = itertools.count()
         dice = random.Random(6)  # noqa: S311 - made-up payments, not a secret
         for turn in self._paced(2):
-            sent: list[tuple[Place, Entry]] = []
+            sent: list[tuple[TopicPartition, Entry]] = []
             producer.begin_transaction()
             for number in itertools.islice(numbers, PAYMENTS_PER_TRANSACTION):
                 value = json.dumps({"payment": number, "cents": dice.randrange(10**6)}).encode()
@@ -227,12 +228,12 @@ class Traffic:
     def _send(
         self,
         producer: Producer,
-        tp: Place,
+        tp: TopicPartition,
         key: bytes | None,
         value: bytes | None,
         headers: Headers,
         timestamp: int,
-        into: list[tuple[Place, Entry]] | None = None,
+        into: list[tuple[TopicPartition, Entry]] | None = None,
     ) -> None:
         """Send one record and keep it once it is acknowledged: in the ledger, or in `into` until a transaction ends."""
         content = digest(key, value, headers, timestamp)
@@ -284,21 +285,21 @@ class Reading:
     def __init__(self, client: Client) -> None:
         more = {"group.id": "soak-reading", "enable.auto.commit": False, "isolation.level": "read_committed"}
         self._client = {**client, **more, "auto.offset.reset": "earliest"}
-        self._held: dict[Place, list[Entry]] = {}
-        self._next: dict[Place, int] = {}
+        self._held: dict[TopicPartition, list[Entry]] = {}
+        self._next: dict[TopicPartition, int] = {}
 
-    def up_to(self, tp: Place, end: int) -> list[Entry]:
+    def up_to(self, tp: TopicPartition, end: int) -> list[Entry]:
         """Return the data records below an offset that the log has reached; raises BenchmarkError."""
         held = self._held.setdefault(tp, [])
         if self._next.get(tp, 0) < end:
             self._read(tp, end, held)
         return [entry for entry in held if entry[0] < end]
 
-    def _read(self, tp: Place, end: int, held: list[Entry]) -> None:
+    def _read(self, tp: TopicPartition, end: int, held: list[Entry]) -> None:
         consumer = Consumer(self._client)
         until = time.monotonic() + _READ_WITHIN_S
         try:
-            consumer.assign([TopicPartition(*tp, self._next.get(tp, 0))])
+            consumer.assign([ClientTopicPartition(*tp, self._next.get(tp, 0))])
             while self._next.get(tp, 0) < end:
                 if time.monotonic() > until:
                     at = self._next.get(tp, 0)
@@ -308,7 +309,7 @@ class Reading:
                     if message.error() is None:
                         parts = (message.key(), message.value(), message.headers() or [], message.timestamp()[1])
                         held.append((message.offset(), digest(*parts)))
-                position = consumer.position([TopicPartition(*tp)])[0].offset
+                position = consumer.position([ClientTopicPartition(*tp)])[0].offset
                 if position >= 0:
                     self._next[tp] = position
         finally:

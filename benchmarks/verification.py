@@ -46,7 +46,7 @@ TO_PLAIN_MIN = 5.0
 INCREMENTAL_MAX = 0.05
 MEMORY_MAX = 1.3
 RUN_WITHIN_S = 900
-_LOOK_S = 0.5
+_SAMPLE_S = 0.5
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -281,15 +281,15 @@ _UNKNOWN = ["connectors_running", "checkpoints_consistent"]
 
 
 class _Memory:
-    """The most memory that a process and all its children held together, looked at twice a second."""
+    """The most memory that a process and all its children held together, sampled twice a second."""
 
     def __init__(self, pid: int) -> None:
         self.ended = threading.Event()
         self.peak_mib = 0
-        threading.Thread(target=self._look, args=(pid,), daemon=True).start()
+        threading.Thread(target=self._sample, args=(pid,), daemon=True).start()
 
-    def _look(self, pid: int) -> None:
-        while not self.ended.wait(_LOOK_S):
+    def _sample(self, pid: int) -> None:
+        while not self.ended.wait(_SAMPLE_S):
             held = 0
             try:
                 family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
