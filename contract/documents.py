@@ -14,7 +14,7 @@ from typing import Any, get_args, overload
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from contract.fields import MUST, PROBLEM, Must, RequestError, kind_of, shown, text_fault
+from contract.fields import MUST, PROBLEM, Must, RequestError, format_value, kind_of, text_fault
 from contract.verification_request import Request
 
 DEEPEST = 30  # the request itself needs five
@@ -85,7 +85,7 @@ def _usable(value: object, where: str, problems: list[str], depth: int) -> Any:
     if not isinstance(value, dict):
         return value
     problems += [
-        f"{where or 'request'}: {shown(key)} must be given once (got it several times)"
+        f"{where or 'request'}: {format_value(key)} must be given once (got it several times)"
         for key in getattr(value, "repeated", [])
     ]
     found = {}
@@ -102,7 +102,7 @@ def _is_number(value: object, where: str, problems: list[str]) -> bool:
     """Whether a value is not one of the numbers that JSON does not know; adds a problem if it is one."""
     known = not isinstance(value, float) or math.isfinite(value)
     if not known:
-        problems.append(f"{shown(where, quoted=False)}: must be a finite number (got {value})")
+        problems.append(f"{format_value(where, quoted=False)}: must be a finite number (got {value})")
     return known
 
 
@@ -111,7 +111,7 @@ def _sound(value: str, where: str, problems: list[str]) -> str:
     if fault is None:
         return value
     problems.append(
-        f"{shown(where, quoted=False)}: must be text without {fault} (got it there, the value is not shown)"
+        f"{format_value(where, quoted=False)}: must be text without {fault} (got it there, the value is not shown)"
     )
     return "".join(each for each in value if text_fault(each) is None)
 
@@ -145,12 +145,12 @@ def _message(error: ErrorDetails) -> str:
     if kind == PROBLEM:
         return f"{_subject(path)} {error['msg']}"
     if kind == MUST:
-        return f"{_subject(path)} {error['msg']} (got {shown(error['input'])})"
+        return f"{_subject(path)} {error['msg']} (got {format_value(error['input'])})"
     return f"{_subject(path)} must {rule or 'be given'} (got {'nothing' if is_missing else kind_of(error['input'])})"
 
 
 def _unknown_key(path: Location) -> str:
-    model, key = _field(path[:-1])[1] or Request, shown(path[-1], quoted=False)
+    model, key = _field(path[:-1])[1] or Request, format_value(path[-1], quoted=False)
     allowed = ", ".join(sorted(name for name, field in model.model_fields.items() if not field.exclude))
     return f"{_text(path[:-1])}: {key} must be a known key (got {key}, allowed {allowed})"
 
@@ -178,11 +178,11 @@ def _subject(path: Location) -> str:
     """Return `mirror.canary: topic`; an item of a list is `mirror.positions[0]:`, and an empty key is left out."""
     if isinstance(path[-1], int):
         return f"{_text(path)}:"
-    return f"{_text(path[:-1])}: {shown(path[-1], quoted=False)}".rstrip()
+    return f"{_text(path[:-1])}: {format_value(path[-1], quoted=False)}".rstrip()
 
 
 def _text(path: Location) -> str:
-    parts = (f"[{part}]" if isinstance(part, int) else f".{shown(part, quoted=False)}" for part in path)
+    parts = (f"[{part}]" if isinstance(part, int) else f".{format_value(part, quoted=False)}" for part in path)
     return "".join(parts).removeprefix(".") or "request"
 
 

@@ -50,7 +50,7 @@ class Must:
         )
 
 
-def shown(value: object, *, quoted: bool = True) -> str:
+def format_value(value: object, *, quoted: bool = True) -> str:
     """Return a value as a message shows it: on one line, in visible characters, and short."""
     text = ascii(value) if quoted and not isinstance(value, str) else repr(value)
     text = text if quoted else text[1:-1]
@@ -91,7 +91,7 @@ def _items(value: object) -> object:
 
 def _verifiable(patterns: tuple[str, ...]) -> tuple[str, ...]:
     rule = "must hold regular expressions of Java that can be verified"
-    refuse(((), f"{rule} (got {shown(patterns[at])}: {reason})") for at, reason in list_problems(patterns))
+    refuse(((), f"{rule} (got {format_value(patterns[at])}: {reason})") for at, reason in list_problems(patterns))
     return patterns
 
 
@@ -139,10 +139,10 @@ def counts_from(value: Any, info: ValidationInfo) -> Any:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        refuse_value(f"must be an object by topic (got {shown(value)})")
+        refuse_value(f"must be an object by topic (got {format_value(value)})")
     found = {topic: _time(where) or _offsets(where) for topic, where in value.items()}
     rule = "must be a time with its zone, as 2026-01-31T12:00:00Z, or an object of offsets by partition"
-    refuse(((topic,), f"{rule} (got {shown(value[topic])})") for topic, where in found.items() if where is None)
+    refuse(((topic,), f"{rule} (got {format_value(value[topic])})") for topic, where in found.items() if where is None)
     return found
 
 

@@ -55,7 +55,7 @@ Location = Annotated[Literal["source", "target"], Must("be source or target")]
 def _positions(value: object, info: ValidationInfo) -> tuple["RequestedPosition", ...]:
     """Return the positions in their order; raises one error with the problems of all."""
     if not isinstance(value, list | tuple | None) or len(value or ()) > POSITIONS_MAX:
-        got = f"{len(value)} positions" if isinstance(value, list | tuple) else fields.shown(value)
+        got = f"{len(value)} positions" if isinstance(value, list | tuple) else fields.format_value(value)
         fields.refuse_value(f"must be a list of at most {POSITIONS_MAX} positions (got {got})")
     rule = "must be an object of a topic, a partition, an offset and perhaps a side, source or target"
     found: list[RequestedPosition] = []
@@ -64,7 +64,7 @@ def _positions(value: object, info: ValidationInfo) -> tuple["RequestedPosition"
         try:
             found.append(RequestedPosition.model_validate(item))
         except ValidationError:
-            problems.append(((number,), f"{rule} (got {fields.shown(item)})"))
+            problems.append(((number,), f"{rule} (got {fields.format_value(item)})"))
     if set(info.data) >= _NEEDED_TO_CARRY:
         mirror = Mirror.model_construct(**info.data)
         problems += [
@@ -78,7 +78,7 @@ def _positions(value: object, info: ValidationInfo) -> tuple["RequestedPosition"
 
 def _of_a_mirror(resource: "Resource") -> "Resource":
     if resource.kind not in RESOURCE_KINDS:
-        got = fields.shown(resource.kind)
+        got = fields.format_value(resource.kind)
         fields.refuse([(("kind",), f"must be {' or '.join(RESOURCE_KINDS)} (got {got})")])
     return resource
 

@@ -73,7 +73,7 @@ class License(Model):
 
 
 class CloudPak(Model):
-    """Pod annotations with which IBM's license service counts a mirror; `charged_containers` follows the mirror.
+    """Pod annotations with which IBM's license service counts a mirror; `productChargedContainers` follows the mirror.
 
     What is not set follows the license and the release. The product of a license for production, and of one that is not
     Cloud Pak for Integration's, cannot be derived: a stack with mirrors must give `productId`, `productName` and, in a
