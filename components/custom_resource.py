@@ -33,12 +33,12 @@ _NOTHING_YET = "its operator has reported nothing"
 _IN_PROGRESS = {"Creating", "Pending", "Installing", ""}
 _DONE = {"Ready", "AtLatestKnown", "COMPLETED"}
 _LOOK = "Look at it: kubectl describe -n {namespace} {kind} {name}. If it only needs longer, raise readySeconds."
-# The most special first. Words in braces are facts of the resource.
+# The most special first. Words in braces are replaced by those of the resource.
 _REMEDIES: tuple[tuple[str, str], ...] = (
     (
         re.escape(_NOTHING_YET),
         "An operator must watch namespace {namespace}: kubectl get deployments -A shows whether one runs; "
-        "operator.install in the stack file installs one, operator.watchNamespaces says which namespaces it watches.",
+        "operator.install in the stack file installs one, operator.watchedNamespaces says which namespaces it watches.",
     ),
     (
         r"(?i)authenticat|SaslException|credentials",

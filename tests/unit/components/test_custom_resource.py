@@ -1,5 +1,6 @@
 """What an `up` reports while it waits, and just before the time is up."""
 
+import re
 import time
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 from components import custom_resource
 from components.custom_resource import Awaited, WaitReport, Waits, explained, remedy
 from components.kubernetes_objects import UnreadableError
+from settings.platform import Operator
 
 from ...support.pulumi_engine import Engine, target, up
 
@@ -76,6 +78,12 @@ def test_an_object_that_is_not_ready_is_explained(given: Any, text: str, in_prog
 def test_a_reason_has_a_remedy(reason: str, fix: str) -> None:
     assert fix in remedy(reason, **WHERE)
     assert "readySeconds" in remedy(reason, **WHERE)
+
+
+def test_settings_that_a_remedy_names_exist() -> None:
+    named = re.findall(r"\boperator\.(\w+)", remedy("its operator has reported nothing", **WHERE))
+    assert named
+    assert {*named} <= {field.alias for field in Operator.model_fields.values()}
 
 
 @pytest.fixture
