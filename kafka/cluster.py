@@ -72,7 +72,7 @@ class Cluster:
         self.refusals = Refusals(side)
         self._given_up = threading.Event()
         self._reached: set[connectivity.Broker] = set()
-        quiet = logging.getLogger("spark.librdkafka")
+        quiet = logging.getLogger("kafka.librdkafka")
         quiet.addHandler(logging.NullHandler())
         quiet.propagate = False
         self._quiet = quiet
@@ -110,7 +110,7 @@ class Cluster:
         return self._admin
 
     def topics(self, wanted: Callable[[str], bool], named: Iterable[str] = ()) -> dict[str, Topic]:
-        """Return the topics whose name is wanted; raises DeniedError for each that this user may not read.
+        """Return the topics whose name is wanted; raises one DeniedError with all rights on them that the user lacks.
 
         A topic that the user may not even describe is reported only when it is `named`: Kafka lists no such topics.
         """
@@ -173,11 +173,11 @@ class Cluster:
             self.refusals.deny(missing)
 
     def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the first offset that each log still holds (its log start)."""
+        """Return the log start offset of each partition."""
         return self.offsets(partitions, _EARLIEST, "read_uncommitted")
 
     def ends(self, partitions: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
-        """Return the offset after the last one readable: last stable offset for read_committed."""
+        """Return the high watermark of each partition, with read_committed its last stable offset."""
         return self.offsets(partitions, _LATEST, isolation)
 
     def offsets(

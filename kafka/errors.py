@@ -23,60 +23,62 @@ from kafka import connectivity
 from kafka.connectivity import Broker, connection_error
 from kafka.topic_partition import TopicPartition
 
-LEAST, ANYWHERE, LINE = 4, 8, 16  # characters
+# Lengths in characters: of a secret, of one that is also replaced within a word, and of a line of one.
+SECRET_MIN, WITHIN_WORDS_MIN, LINE_MIN = 4, 8, 16
 HIDDEN = "[hidden]"
-OWN_WORDS = {
+# Keys of a report whose values are words of this project.
+UNREDACTED_KEYS = {
     *("verdict", "name", "kind", "step", "where", "naming", "isolation", "allow_unknown", "allowed_unknown"),
     *("started_at", "finished_at"),
 }
-FOREIGN = "evidence"  # a check's own keys, with any text under them
+EVIDENCE = "evidence"  # a check's own keys, with any text under them
 
 
-def hidden(text: str, secrets: Iterable[str]) -> str:
+def redact(text: str, secrets: Iterable[str]) -> str:
     """Return a text without these secrets."""
     pattern = _pattern(secrets)
     return pattern.sub(HIDDEN, text) if pattern is not None else text
 
 
-def cleaned(document: Mapping[str, Any], secrets: Iterable[str]) -> dict[str, Any]:
+def redact_document(document: Mapping[str, Any], secrets: Iterable[str]) -> dict[str, Any]:
     """Return a report's document without these secrets, of the same shape."""
     pattern = _pattern(secrets)
-    return dict(document) if pattern is None else {key: _clean(document[key], key, pattern) for key in document}
+    return dict(document) if pattern is None else {key: _redact_value(document[key], key, pattern) for key in document}
 
 
-def _clean(value: Any, key: str, pattern: re.Pattern[str], *, foreign: bool = False) -> Any:
+def _redact_value(value: Any, key: str, pattern: re.Pattern[str], *, in_evidence: bool = False) -> Any:
     if isinstance(value, str):
-        return value if key in OWN_WORDS and not foreign else pattern.sub(HIDDEN, value)
-    foreign = foreign or key == FOREIGN
+        return value if key in UNREDACTED_KEYS and not in_evidence else pattern.sub(HIDDEN, value)
+    in_evidence = in_evidence or key == EVIDENCE
     if isinstance(value, LazyRows):
-        return value.mapped(lambda row: dict(_clean(row, key, pattern, foreign=foreign)))
+        return value.mapped(lambda row: dict(_redact_value(row, key, pattern, in_evidence=in_evidence)))
     if isinstance(value, Mapping):
-        return {name: _clean(one, str(name), pattern, foreign=foreign) for name, one in value.items()}
+        return {name: _redact_value(one, str(name), pattern, in_evidence=in_evidence) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_clean(one, key, pattern, foreign=foreign) for one in value]
+        return [_redact_value(one, key, pattern, in_evidence=in_evidence) for one in value]
     return value
 
 
 def _pattern(secrets: Iterable[str]) -> re.Pattern[str] | None:
     found = {form for secret in secrets for form in _forms(secret.strip())}
-    ways = [_way(form) for form in sorted(found, key=len, reverse=True) if len(form) >= LEAST]
+    ways = [_way(form) for form in sorted(found, key=len, reverse=True) if len(form) >= SECRET_MIN]
     return re.compile("|".join(ways)) if ways else None
 
 
 def _forms(secret: str) -> Iterable[str]:
-    if len(secret) < LEAST:
+    if len(secret) < SECRET_MIN:
         return
     yield secret
     yield from (json.dumps(secret, ensure_ascii=pure)[1:-1] for pure in (True, False))
     yield from (quote(secret), quote(secret, safe=""), html.escape(secret), html.escape(secret, quote=False))
     lines = secret.splitlines()
     if len(lines) > 1:
-        yield from (line for line in lines if len(line) >= LINE and not line.startswith("-----"))
+        yield from (line for line in lines if len(line) >= LINE_MIN and not line.startswith("-----"))
 
 
 def _way(form: str) -> str:
     way = r"(?:\s|\\[nr])+".join(map(re.escape, form.split()))
-    return way if len(form) >= ANYWHERE else rf"(?<![^\W_]){way}(?![^\W_])"
+    return way if len(form) >= WITHIN_WORDS_MIN else rf"(?<![^\W_]){way}(?![^\W_])"
 
 
 _UNSEEN = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
@@ -229,7 +231,7 @@ class Refusals:
         """Return the one line of a refusal; it holds no secret."""
         servers = self.side.client_config.get("bootstrap.servers", "")
         text = f"{self.side.role} {self.side.alias} ({servers}, user {self.user}): {what}. {fix}"
-        return " ".join(hidden(text, self.side.secrets).split())
+        return " ".join(redact(text, self.side.secrets).split())
 
 
 def code_of(error: KafkaException) -> int | None:
@@ -239,7 +241,7 @@ def code_of(error: KafkaException) -> int | None:
 
 
 def text_of(error: KafkaException) -> str:
-    """Return what an error says."""
+    """Return the text of an error."""
     first = error.args[0] if error.args else error
     return first.str() if isinstance(first, KafkaError) else str(first)
 
@@ -260,7 +262,7 @@ Fact = TypeVar("Fact")
 
 @dataclass(kw_only=True)
 class Answers(Generic[Fact]):
-    """What was asked by topic name: found, or refused with the reason. A topic that is in neither does not exist."""
+    """Results by topic name: found, or refused with the reason. A topic that is in neither does not exist."""
 
     found: dict[str, Fact] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)

@@ -162,7 +162,7 @@ def _rules(cluster: Cluster, unknown: list[str]) -> tuple[AclBinding, ...] | Non
         if code_of(error) == KafkaError.SECURITY_DISABLED:
             return None
         if code_of(error) not in _REFUSED:
-            cluster.refusals.call("describe the access rules", error, None)
+            cluster.refusals.call("describe the ACLs", error, None)
         found = None
     if found is None:
         unknown.append(cluster.refusals.denial([("Describe", "cluster")]))

@@ -14,7 +14,7 @@ from typing import Any
 
 from contract.documents import load
 from contract.fields import RequestError, VerificationError
-from kafka.errors import cleaned, hidden, visible
+from kafka.errors import redact, redact_document, visible
 from spark import signals
 from spark.comparison.java_client import require_java
 from spark.job import verify
@@ -65,7 +65,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         progress.hide(_secrets(context, wanted))
         with _deadline(context):
             result = verify(context, os.environ, progress, started_at, store, show_values=options.show_values)
-        result = cleaned(result, _secrets(context, wanted))
+        result = redact_document(result, _secrets(context, wanted))
         _write(options.report_dir, result, options.index)
         signals.ignore()
     except (Exception, KeyboardInterrupt) as error:
@@ -76,7 +76,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         if context is not None:
             with suppress(Exception):  # what ended the run may fail here again
                 result = stopped_document(context, text, code, started_at, progress.steps)
-        result = cleaned(result, _secrets(context, wanted))
+        result = redact_document(result, _secrets(context, wanted))
         publish.publish(result, options.report_dir / "report.html", wanted)
         return _end(options.report_dir, result, options.index)
     finally:
@@ -99,7 +99,7 @@ def _explained(error: BaseException, context: RunContext | None, secrets: Sequen
     if isinstance(error, VerificationError):
         return UNUSABLE, str(error)
     if os.environ.get("RT_INVENTORY_DEBUG"):
-        sys.stderr.write(hidden("".join(traceback.format_exception(error)), secrets))
+        sys.stderr.write(redact("".join(traceback.format_exception(error)), secrets))
     return UNUSABLE, (
         f"verification: must not meet an error that it does not foresee (got {type(error).__name__} while {stage}). "
         "Set RT_INVENTORY_DEBUG=1 to see where, and report it."

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from contract.java_character_class import PatternError
 from contract.java_patterns import matches
-from kafka.errors import HIDDEN, hidden
+from kafka.errors import HIDDEN, redact
 from kafka.groups import IDLE
 from ops.doctor.connect_symptoms import active_groups_in_logs, connect_symptoms
 from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, Finding, finding, operator_facts
@@ -42,7 +42,7 @@ def redacted(seen: Observations, secrets: Iterable[str]) -> Observations:
 
 def _clean(text: str, secrets: Iterable[str]) -> str:
     """Return the text without these secrets, and without the login in an address."""
-    return _LOGIN.sub(f"{HIDDEN}@", hidden(text, secrets))
+    return _LOGIN.sub(f"{HIDDEN}@", redact(text, secrets))
 
 
 def _line(text: str) -> str:

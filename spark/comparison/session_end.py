@@ -19,7 +19,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from contract.verification_request import ClusterConfig, Request
-from kafka.errors import hidden
+from kafka.errors import redact
 
 STOP_S = 10
 DEAD_S = 2  # from a lost connection to the end of its process
@@ -128,7 +128,7 @@ def message(error: Exception, request: Request, death: str | None = None) -> str
     text = str(error)
     what, fix = _explanation(text, request) or (f"cannot read the records: {_cause(text, error)}", _UP)
     line = f"{_cluster_of(text, request)}: {what}. {fix}"
-    return " ".join(hidden(line, request.secrets).split())
+    return " ".join(redact(line, request.secrets).split())
 
 
 def _explanation(text: str, request: Request) -> Explanation | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka.errors import cleaned, hidden
+from kafka.errors import redact, redact_document
 from spark.report import publish
 
 from ...support import report_documents as made
@@ -26,7 +26,7 @@ def telling(text: str) -> dict[str, Any]:
 
 
 def written(folder: Path, document: dict[str, Any], secrets: list[str]) -> dict[str, str]:
-    publish.write_report(folder, cleaned(document, secrets))
+    publish.write_report(folder, redact_document(document, secrets))
     return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
 
 
@@ -43,11 +43,11 @@ def test_no_file_of_the_report_holds_a_secret_in_any_writing(tmp_path: Path, sec
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_secret_is_found_as_others_quote_it(secret: str) -> None:
     for reported in (secret, json.dumps(secret)[1:-1], html.escape(secret), " ".join(secret.split())):
-        assert hidden(f"got '{reported}'.", SECRETS) == "got '[hidden]'."
+        assert redact(f"got '{reported}'.", SECRETS) == "got '[hidden]'."
 
 
 def test_a_line_of_a_key_is_hidden_too() -> None:
-    assert hidden("bad line EFAASCBKYwggSiAgEAAoIBAQ== there", [KEY]) == "bad line [hidden] there"
+    assert redact("bad line EFAASCBKYwggSiAgEAAoIBAQ== there", [KEY]) == "bad line [hidden] there"
 
 
 @pytest.mark.parametrize("secret", ["source", "true", "null", "fail", "lost", "records_complete", "partitions", "1234"])
@@ -70,9 +70,9 @@ def shape(value: Any) -> Any:
 
 
 def test_a_short_secret_is_hidden_where_it_stands_alone_and_a_tiny_one_not_at_all() -> None:
-    assert hidden("pass: passed by pass", ["pass"]) == "[hidden]: passed by [hidden]"
-    assert hidden("an error at a", ["a", "", "an", "err"]) == "an error at a"
+    assert redact("pass: passed by pass", ["pass"]) == "[hidden]: passed by [hidden]"
+    assert redact("an error at a", ["a", "", "an", "err"]) == "an error at a"
 
 
 def test_a_longer_secret_goes_before_one_that_it_holds() -> None:
-    assert hidden("got long-secret-2", ["long-secret", "long-secret-2"]) == "got [hidden]"
+    assert redact("got long-secret-2", ["long-secret", "long-secret-2"]) == "got [hidden]"

@@ -9,7 +9,7 @@ import pytest
 from contract.verification_request import ClusterConfig, Limits, Mirror
 from kafka import mirror_position
 from kafka.cluster import Topic
-from kafka.errors import cleaned
+from kafka.errors import redact_document
 from kafka.groups import GroupPosition, Groups
 from spark.checks import groups, records, topics
 from spark.checks.registry import NOTHING, Check, verdict
@@ -140,7 +140,7 @@ def test_the_report_shows_findings_and_hides_secrets(tmp_path: Path) -> None:
     document |= {"finished_at": "2026-01-01T00:00:01", "records_compared": 9, "checks": [check], "groups": []}
     document |= {"cut": {"waited_seconds": 0, "behind": [], "position_known": True}, "partitions": [part]}
     document |= {"source": {"alias": "a"}, "target": {"alias": "b"}, "steps": [{"step": "compare", "seconds": 1.0}]}
-    publish.write_report(tmp_path, cleaned(document, ["made-up-password"]))
+    publish.write_report(tmp_path, redact_document(document, ["made-up-password"]))
     texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert set(texts) == {"report.json", "report.html", "junit.xml", "metrics.prom"}
     assert not any("made-up-password" in text for text in texts.values())

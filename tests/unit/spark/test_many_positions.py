@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from contract.documents import LazyRows, RowReader
-from kafka.errors import cleaned, visible_document
+from kafka.errors import redact_document, visible_document
 from kafka.groups import GroupPosition, Groups
 from spark.checks import groups as checks
 from spark.report import html, publish, summary
@@ -35,7 +35,7 @@ def test_rows_are_made_when_they_are_read_with_all_that_is_done_to_them() -> Non
     assert (len(rows), rows[2]["group"], len(rows[1:])) == (4, "g00001", 3)
     assert rows == list(rows)
     assert list(visible_document({"groups": evil})["groups"]) == [{"group": r"secret-4711\x1b"}]
-    assert list(cleaned({"groups": evil}, ["secret-4711"])["groups"]) == [{"group": "[hidden]\x1b"}]
+    assert list(redact_document({"groups": evil}, ["secret-4711"])["groups"]) == [{"group": "[hidden]\x1b"}]
 
 
 def test_a_report_is_written_row_by_row_and_reads_as_before() -> None:
