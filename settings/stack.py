@@ -113,7 +113,7 @@ def parse(
     others = {name: parse_settings(raw) for name, raw in (siblings or {}).items() if name != stack}
     if siblings is not None:
         problems += sibling_rules.siblings(found, stack, others, require_siblings)
-        problems += sibling_rules.reach(found, stack, others, contexts or {})
+        problems += sibling_rules.connectivity(found, stack, others, contexts or {})
     platform, operator, cluster, verification = found.platform, found.operator, found.cluster, found.verification
     if problems or platform is None or operator is None or cluster is None or verification is None:
         raise SettingsError(in_order(problems))

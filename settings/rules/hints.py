@@ -14,7 +14,7 @@ from settings.platform import Platform
 from settings.replication_topology import ReplicationTopology, TopicFlow, flows
 from settings.rules.active import fence_hints
 from settings.rules.operation import monitoring_hints
-from settings.rules.siblings import reach_hints
+from settings.rules.siblings import connectivity_hints
 from settings.text import format_names
 from settings.topics import internal_topics_of, offset_syncs_topic
 from settings.users import Acl, Operation
@@ -34,10 +34,10 @@ def hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStac
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
             yield from _rights(flow, found, there, topology)
-            yield from _rights_back(flow, found, there, topology)
+            yield from _failback_rights(flow, found, there, topology)
     yield from _unnamed_use(found)
     yield from _default_network_policy(found)
-    yield from reach_hints(found, stack, others)
+    yield from connectivity_hints(found, stack, others)
     if found.monitoring is not None:
         yield from monitoring_hints(found.monitoring, found.cluster, found.mirrors)
 
@@ -164,7 +164,7 @@ def _names_of_syncs(flow: TopicFlow, there: ParsedStack) -> str:
     return " and ".join(missing)
 
 
-def _rights_back(
+def _failback_rights(
     flow: TopicFlow, found: ParsedStack, there: ParsedStack, topology: ReplicationTopology
 ) -> Iterator[Problem]:
     """While the target is active: yield a hint for the rights that a failback needs at the source."""

@@ -211,10 +211,10 @@ def _naming(at: Subject, mirror: Mirror) -> Iterator[Problem]:
             "Offsets are synchronised from checkpoints.",
         )
     if mirror.naming == "prefixed" and mirror.separator:
-        for end, alias in (("source", mirror.source.alias), ("target", mirror.target.alias)):
+        for side, alias in (("source", mirror.source.alias), ("target", mirror.target.alias)):
             if mirror.separator in alias:
                 yield at.problem(
-                    f"{end}.alias",
+                    f"{side}.alias",
                     "must not hold the separator",
                     f"{alias}, separator '{mirror.separator}'",
                     "MirrorMaker takes what comes before the first separator for the alias: rename it, or use "
@@ -253,15 +253,15 @@ def _aliases(found: Mapping[int, Mirror]) -> Iterator[Problem]:
     for index, mirror in found.items():
         source = mirror.source
         external = source.external.name if source.external else ""
-        ends = {
+        sides = {
             "source": (source.alias, f"stack {source.stack}" if source.stack else f"external cluster {external}"),
             "target": (mirror.target.alias, "this stack's cluster"),
         }
-        for end, (alias, cluster) in ends.items():
+        for side, (alias, cluster) in sides.items():
             known = meaning.setdefault(alias, cluster)
             if known != cluster and source.alias != mirror.target.alias:
                 yield Subject(f"mirrors[{index}]", f"mirror {mirror.name}").problem(
-                    f"{end}.alias",
+                    f"{side}.alias",
                     "must name one cluster",
                     f"{alias} for {cluster}, and for {known} elsewhere",
                     "Rename one.",

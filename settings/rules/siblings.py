@@ -1,4 +1,4 @@
-"""Rules that compare a stack file's mirrors with the stack files beside it, and how the two clusters reach each other.
+"""Rules that compare a stack file's mirrors with the stack files beside it, and whether clusters reach each other.
 
 Problems are reported for the file that is checked only; a sibling's own mistakes are reported when it is checked.
 """
@@ -109,14 +109,14 @@ def _aliases(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Ite
 
     problems = []
     theirs = [each for each in topology.all_flows if each.file == flow.source != flow.file and not each.is_reverse]
-    for end, (alias, cluster) in meanings(flow).items():
+    for side, (alias, cluster) in meanings(flow).items():
         for each in theirs:
             for other_alias, known in meanings(each).values():
                 if other_alias == alias and known != cluster:
                     problems.append(
                         Problem(
-                            f"{flow.where}.{end}.alias",
-                            f"{at.name}: {end}.alias must name one cluster in all stack files (got {alias} for "
+                            f"{flow.where}.{side}.alias",
+                            f"{at.name}: {side}.alias must name one cluster in all stack files (got {alias} for "
                             f"{cluster}, and for {known} in Pulumi.{each.file}.yaml). Rename one.",
                         )
                     )
@@ -209,7 +209,7 @@ def _reverse_factor(at: Subject, flow: TopicFlow, topology: ReplicationTopology)
     )
 
 
-def reach(
+def connectivity(
     found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack], contexts: Mapping[str, str]
 ) -> Iterator[Problem]:
     """A mirror reaches the brokers of a source that is known, by its context, to be in another Kubernetes cluster."""
@@ -228,7 +228,7 @@ def reach(
         )
 
 
-def reach_hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]) -> Iterator[Problem]:
+def connectivity_hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]) -> Iterator[Problem]:
     """Yield a hint for what works only if both clusters and the verification are in one Kubernetes cluster."""
     hidden = list(_unexposed_sources(found, stack, others))
     result = [
