@@ -18,7 +18,7 @@ from kafka.connector_status import ResourceStatus, resource_status
 from kafka.errors import Answers, Fact, denial, reason
 from kafka.mirror_position import Deadline, Log
 from kafka.topic_metadata import Configuration, Difference, TopicState, differences, topic_configs, topic_states
-from kafka.topic_writers import BrokerRights, ask, topic_rules
+from kafka.topic_writers import BrokerRights, read_rights, topic_rules
 
 
 @dataclass(frozen=True, order=True)
@@ -152,7 +152,7 @@ class _Reader:
         if mirror.sync_topic_acls:
             self._acls(found)
         if mirror.active is not None:
-            found.standby_rights = ask(self.target if mirror.active == "source" else self.source)
+            found.standby_rights = read_rights(self.target if mirror.active == "source" else self.source)
         found.internal = self._internal(mirror.internal_topics)
         self._resource(found)
         return found

@@ -193,8 +193,8 @@ def target_topics(
 
     One whose name there would be too long for Kafka is not asked for: it is missing, and the others are judged.
     """
-    copies = {request.mirror.target_topic(name): topic for name, topic in source_topics.items()}
-    wanted = {name: topic for name, topic in copies.items() if may_exist(name)}
+    remote = {request.mirror.target_topic(name): topic for name, topic in source_topics.items()}
+    wanted = {name: topic for name, topic in remote.items() if may_exist(name)}
     while True:
         found = target.topics(lambda name: name in wanted, named=wanted)
         missing = [

@@ -51,7 +51,7 @@ class BrokerRights:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicWriters:
-    """Principals that may write, each with the reason, such as `super user`; `unknown`: why there may be others."""
+    """Principals that may write, each with why (`a rule for topic items`); `unknown`: why there may be others."""
 
     principals: Mapping[str, str]
     unknown: tuple[str, ...] = ()
@@ -62,8 +62,8 @@ class TopicWriters:
         return TopicWriters(principals=kept, unknown=self.unknown)
 
 
-def ask(cluster: Cluster) -> BrokerRights:
-    """Return the rules for topics; what is refused is unknown.
+def read_rights(cluster: Cluster) -> BrokerRights:
+    """Return the ACLs of topics; what the cluster refuses to show is unknown.
 
     The user needs Describe on the cluster. Raises ClusterError if the cluster does not answer.
     """
@@ -110,8 +110,8 @@ def deny(cluster: Cluster, principals: Iterable[str], topics: Iterable[str]) -> 
     return None if error is None else text_of(error)
 
 
-def allow_again(cluster: Cluster, principals: Iterable[str], topics: Iterable[str]) -> str | None:
-    """Take the rules of `deny` away; return why it could not be done, None if it was done."""
+def remove_denials(cluster: Cluster, principals: Iterable[str], topics: Iterable[str]) -> str | None:
+    """Delete the ACLs of `deny`; return why it could not be done, None if it was done."""
     topics = tuple(topics)
     rules = [rule for one in principals for topic in topics for rule in _denials(one, topic, AclBindingFilter)]
     error = _first_error(cluster.admin.delete_acls(rules, request_timeout=CALL_DEADLINE_S)) if rules else None

@@ -30,7 +30,7 @@ FENCING = "fencing"
 """Noted before a fence is put up: what it is for. It is in the journal until the fence is taken down."""
 _COMMENT = "written by ops failover, taken out by ops failback: applications work at the other side"
 SUPER_USER = "super user"
-"""The reason that `topic_writers` gives for one, whom no rule refuses."""
+"""Why a super user of the stack file may write: no ACL refuses one, and no broker shows who they are."""
 Facts = Mapping[str, Any]
 Log = Callable[[str], None]
 
@@ -110,7 +110,7 @@ class SourceFence:
 
     def writers(self, source: Cluster, fence: Fence) -> TopicWriters:
         """Return who may write the topics all the same, without the mirror itself and the operators."""
-        found = topic_writers.writers(topic_writers.ask(source), fence.topics)
+        found = topic_writers.writers(topic_writers.read_rights(source), fence.topics)
         own = {f"User:{source.refusals.user}", *(f"User:{user}" for user in self.mirror_users)}
         declared = dict.fromkeys(self._settings().cluster.super_users, SUPER_USER)
         every = TopicWriters(

@@ -166,7 +166,7 @@ class Fencing:
     def _allow_again(self, noted: Facts) -> None:
         if denied := noted.get("denied"):
             self.journal.require_held()
-            why = topic_writers.allow_again(connected(self.pair.source()), denied, fence.made(noted).topics)
+            why = topic_writers.remove_denials(connected(self.pair.source()), denied, fence.made(noted).topics)
             if why is not None:
                 raise OpsError(
                     f"cluster {self.at_source.cluster}: {', '.join(denied)} must be allowed to write again ({why}). "

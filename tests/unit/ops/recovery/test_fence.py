@@ -189,7 +189,7 @@ def test_who_may_write_all_the_same_is_named_without_the_mirror_and_the_operator
         AclBinding(*of, who, "*", AclOperation.WRITE, AclPermissionType.ALLOW)
         for who in (operators, f"User:{MIRROR}", "User:root")
     ]
-    monkeypatch.setattr(topic_writers, "ask", lambda _: BrokerRights(rules=tuple(rules), unknown=("no right",)))
+    monkeypatch.setattr(topic_writers, "read_rights", lambda _: BrokerRights(rules=tuple(rules), unknown=("no right",)))
     found = source.fence().writers(SimpleNamespace(refusals=SimpleNamespace(user=MIRROR)), FENCE)  # type: ignore[arg-type]  # asked for its user only
     assert set(found.principals) == {"User:boss", "User:admin", "User:root"}
     assert "User:boss (super user)" in fence.may_write(found)

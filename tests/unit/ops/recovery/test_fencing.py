@@ -229,7 +229,7 @@ def test_principals_that_are_no_users_of_the_project_are_denied_by_rules_which_g
     allow(monkeypatch, rogue="super user", other="a rule for topic items")
     calls = list[Any]()
     monkeypatch.setattr(topic_writers, "deny", lambda _, who, topics: calls.append(("deny", *who, *topics)))
-    monkeypatch.setattr(topic_writers, "allow_again", lambda _, who, topics: calls.append(("allow", *who, *topics)))
+    monkeypatch.setattr(topic_writers, "remove_denials", lambda _, who, topics: calls.append(("allow", *who, *topics)))
     done = work(fence=source.fence())
     facts = done.fence()
     assert (facts["denied"], facts["mayWrite"]) == ([OTHER], {ROGUE: "super user"})
