@@ -23,7 +23,7 @@ from components.kafka.cluster import (
 from components.kafka.demo_clients import install_demo_clients
 from components.kafka.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
 from components.kubernetes_objects import KubernetesAccess, Namespaces, NamespacesArgs, guard_secrets
-from components.monitoring import watch
+from components.monitoring import install_monitoring
 from components.operator import install_operator
 from components.replication_flow import CopiedSecrets, CopiedSecretsArgs, flows, shared_logins, sources
 from components.verification.verification import Verification, VerificationArgs
@@ -93,10 +93,10 @@ for flow in replication_flows:
         request=verifications[name].request,
     )
     beside_mirrors.append(write_break_glass(copied, after(mirrors[name], *([clients] if clients else []))))
-watching = watch(settings, after(operator, kafka, *mirrors.values()))
+monitoring = install_monitoring(settings, after(operator, kafka, *mirrors.values()))
 demo = install_demo_clients(settings, kafka, users, after(users, topics, *mirrors.values()))
 in_clusters = [namespaces, operator, kafka, users, topics, internal, secrets, *mirrors.values(), *beside_mirrors]
-guard_against_deletion([*in_clusters, *verifications.values(), watching, demo], protect=settings.cluster.protect)
+guard_against_deletion([*in_clusters, *verifications.values(), monitoring, demo], protect=settings.cluster.protect)
 outputs: dict[str, pulumi.Input[Any]] = {
     "cluster": kafka.connection,
     "clusterCaCertificate": kafka.ca_certificate,
@@ -108,7 +108,7 @@ outputs: dict[str, pulumi.Input[Any]] = {
     "verificationRequests": {name: run.request for name, run in verifications.items()},
     "verificationEnvironment": {name: run.environment for name, run in verifications.items()},
     "verifications": {name: run.outcome for name, run in verifications.items()},
-    "monitoring": watching.stack_output if watching else None,
+    "monitoring": monitoring.stack_output if monitoring else None,
 }
 for key, output in outputs.items():
     pulumi.export(key, output)

@@ -30,8 +30,8 @@ _IDENTITY = {
     "sourceStack": ("source.stack", "positions under this alias belong to another cluster"),
     "sourceExternal": ("source.external.name", "positions under this alias belong to another cluster"),
     "targetAlias": ("target.alias", "positions are kept under the old alias"),
-    "naming": ("naming", "copies get other names"),
-    "separator": ("separator", "copies and internal topics get other names"),
+    "naming": ("naming", "remote topics get other names"),
+    "separator": ("separator", "remote and internal topics get other names"),
 }
 
 

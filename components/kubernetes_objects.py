@@ -1,4 +1,4 @@
-"""Objects of Kubernetes itself: the stack's namespaces and Secrets, and how the program reads what exists.
+"""Objects of Kubernetes itself: namespaces, Secrets, pods' security contexts, and how the program reads what exists.
 
 Owns reaching the API server with the provider's access: it reads to explain waits and to guard Secrets, and changes
 nothing there. What is declared goes through the provider. The client is imported only where something is read: that
@@ -179,7 +179,7 @@ class OwnedSecret(Secret):
         opts: pulumi.ResourceOptions,
         **content: Any,
     ) -> None:
-        """Declare it. It is refused while a Secret of somebody else has its name."""
+        """Declare it. It is refused while a Secret with other values has its name."""
         guard = per_program(_Guard)
         hooks = pulumi.ResourceHookBinding(before_create=[guard.create_hook], before_update=[guard.update_hook])
         super().__init__(

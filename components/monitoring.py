@@ -1,4 +1,4 @@
-"""What watches a stack in Kubernetes: who is scraped, which alerts there are, where they are sent, and the dashboards.
+"""Monitoring of a stack in Kubernetes: what is scraped, which alerts there are, where they go, and the dashboards.
 
 Owns the Prometheus Operator's resources, which are made only if the settings say that it is there, the ConfigMaps of
 the dashboards, and those with the rules by which the JMX exporter of brokers and workers names their metrics. Does not
@@ -44,7 +44,7 @@ class MonitoringArgs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class OperatorResource:
     """One of the Prometheus Operator's resources, its namespace, and what distinguishes it in the program."""
 
     part: str
@@ -83,7 +83,7 @@ class Monitoring(pulumi.ComponentResource):
         self.register_outputs({"facts": self.stack_output})  # the key in states of earlier releases
 
 
-def watch(settings: Stack, opts: pulumi.ResourceOptions) -> Monitoring | None:
+def install_monitoring(settings: Stack, opts: pulumi.ResourceOptions) -> Monitoring | None:
     """Return the monitoring if the settings ask for one."""
     if settings.monitoring is None:
         return None
@@ -93,7 +93,7 @@ def watch(settings: Stack, opts: pulumi.ResourceOptions) -> Monitoring | None:
     return Monitoring("monitoring", args, opts)
 
 
-def resources(args: MonitoringArgs) -> Iterator[Made]:
+def resources(args: MonitoringArgs) -> Iterator[OperatorResource]:
     """Yield what the Prometheus Operator reads; nothing where it is not."""
     if not args.monitoring.operator:
         return
@@ -102,13 +102,13 @@ def resources(args: MonitoringArgs) -> Iterator[Made]:
         part = _PARTS[chosen.job]
         spec = stack_monitoring.pod_monitor(chosen, args.stack, args.monitoring.scrape_seconds)
         own = f"{part}-{chosen.namespace}" if chosen.job == stack_monitoring.WORKERS else part
-        yield _made(args, own, STABLE, chosen.namespace, "PodMonitor", f"{cluster}-{part}", spec)
+        yield _operator_resource(args, own, STABLE, chosen.namespace, "PodMonitor", f"{cluster}-{part}", spec)
     # The operator routes alerts by their namespace: each must say that it is the one of its AlertmanagerConfig.
     if groups := stack_monitoring.rule_groups(args.settings, args.stack, home):
-        yield _made(args, "rules", STABLE, home, "PrometheusRule", f"{cluster}-alerts", {"groups": groups})
+        yield _operator_resource(args, "rules", STABLE, home, "PrometheusRule", f"{cluster}-alerts", {"groups": groups})
     if args.monitoring.slack is not None:
         spec = alert_routes.slack_resource(args.monitoring.slack, args.stack)
-        yield _made(args, "routes", ALPHA, home, "AlertmanagerConfig", f"{cluster}-alerts", spec)
+        yield _operator_resource(args, "routes", ALPHA, home, "AlertmanagerConfig", f"{cluster}-alerts", spec)
 
 
 def config_maps(args: MonitoringArgs, chosen: Dashboards) -> Iterator[Spec]:
@@ -126,10 +126,12 @@ def config_maps(args: MonitoringArgs, chosen: Dashboards) -> Iterator[Spec]:
         }
 
 
-def _made(args: MonitoringArgs, part: str, api_version: str, namespace: str, kind: str, name: str, spec: Spec) -> Made:
+def _operator_resource(
+    args: MonitoringArgs, part: str, api_version: str, namespace: str, kind: str, name: str, spec: Spec
+) -> OperatorResource:
     labels = {**_labels(args), **args.monitoring.labels}
     manifest = Manifest(kind=kind, name=name, labels=labels, spec=spec)
-    return Made(part=part, api_version=api_version, namespace=namespace, manifest=manifest)
+    return OperatorResource(part=part, api_version=api_version, namespace=namespace, manifest=manifest)
 
 
 def _labels(args: MonitoringArgs) -> Mapping[str, str]:

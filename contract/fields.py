@@ -1,6 +1,7 @@
-"""Types of the request's fields. An error's text completes a sentence about the key: `must be true or false`.
+"""Types of the request's fields, and the errors that end a verification.
 
-A client's configuration is read with an environment, which resolves its secrets.
+An error's text completes a sentence about the key: `must be true or false`. A client's configuration is read with an
+environment, which resolves its secrets.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What the pods that verify a mirror look like: specs of Job, CronJob, SparkApplication and its schedule, and rights.
+"""Specs of what verifies a mirror in pods: Job, CronJob, SparkApplication and its schedule, NetworkPolicy, and rights.
 
 Pure functions from settings to plain dicts. Does not know where values of Secrets come from, or when a run is due.
 """

@@ -33,8 +33,8 @@ ENDS = {"source": {"stack": "dev", "alias": "us", "user": "reader"}, "target": {
             {"target": {**ENDS["target"], "alias": "new"}},
             "target.alias must stay 'eu' (got 'new'): positions are kept under the old alias.",
         ),
-        ({"naming": "prefixed"}, "naming must stay 'identity' (got 'prefixed'): copies get other names."),
-        ({"separator": "_"}, "separator must stay '.' (got '_'): copies and internal topics get other names."),
+        ({"naming": "prefixed"}, "naming must stay 'identity' (got 'prefixed'): remote topics get other names."),
+        ({"separator": "_"}, "separator must stay '.' (got '_'): remote and internal topics get other names."),
     ],
 )
 def test_each_change_of_a_mirrors_identity_is_reported_with_its_meaning(change: dict[str, Any], reported: str) -> None:
