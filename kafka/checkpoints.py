@@ -28,7 +28,7 @@ _NUMBER, _CHECKPOINT = struct.Struct(">i"), struct.Struct(">hqq")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A group whose offset at the source is `upstream` may go on at `downstream` on the target."""
+    """A group whose committed offset at the source is `upstream` may go on at `downstream` on the target."""
 
     upstream: int
     downstream: int
@@ -37,7 +37,7 @@ class Checkpoint:
 
 @dataclass(slots=True)
 class CheckpointHistory:
-    """The checkpoints of one key that the topic still holds, 24 bytes each: a mirror may have a million keys.
+    """The last `HISTORY` checkpoints of one key that the topic holds, 24 bytes each: a mirror may have a million keys.
 
     `highest` is the greatest `downstream` of all of them, however many followed it.
     """
