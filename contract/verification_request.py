@@ -14,6 +14,7 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    PlainSerializer,
     PlainValidator,
     ValidationError,
     ValidationInfo,
@@ -219,7 +220,7 @@ class Mirror(Document):
     checkpoints_topic: fields.OptionalText = None
     offset_syncs_topic: OffsetSyncs | None = None
     canary: Canary | None = None
-    counts_from: Annotated[Mapping[str, CountsFrom], PlainValidator(fields.counts_from)] = {}
+    counts_from: Annotated[Mapping[str, CountsFrom], PlainValidator(fields.counts_from), PlainSerializer(dict)] = {}
     topic_configs: Annotated[TopicConfigs, BeforeValidator(lambda value: {} if value is None else value)] = (
         TopicConfigs()
     )
