@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from components import endpoint
 from components.kafka import demo_clients
 from components.kafka.demo_clients import DemoClientsArgs, Role, deployment_name, deployment_spec
 from sandbox.state import PROJECT
@@ -72,7 +73,8 @@ class Pods:
         found = parse(values, stack)
         assert found.demo_clients is not None
         servers = outputs["cluster"]["bootstrapServers"]
-        args = DemoClientsArgs(settings=found, clients=found.demo_clients, bootstrap_servers=servers)
+        logins = {user.name: endpoint.login(user, managed=True) for user in found.users}
+        args = DemoClientsArgs(settings=found, clients=found.demo_clients, bootstrap_servers=servers, logins=logins)
         return {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
