@@ -256,7 +256,7 @@ def test_principals_of_whom_nobody_knows_whether_they_are_denied_stay_noted(
     allow(monkeypatch, other="a rule for topic items")
     calls = list[Any]()
     monkeypatch.setattr(topic_writers, "deny", unanswered)
-    monkeypatch.setattr(topic_writers, "allow_again", lambda _, who, __: calls.append(who))
+    monkeypatch.setattr(topic_writers, "remove_denials", lambda _, who, __: calls.append(who))
     done = work(fence=source.fence())
     facts = done.fence()
     assert (facts["denied"], list(facts["mayWrite"])) == ([OTHER], [OTHER])
