@@ -365,7 +365,8 @@ class Mirror(Model):
 
         Names are kept. Where it begins is set in Connect before it copies: until then it names no topic, for operators
         make a connector first and stop it then. Positions of groups are set by the command, configurations of topics
-        and ACLs are declared at the source. Factors are left to the brokers there, which may be fewer.
+        and ACLs are declared at the source. Factors are left to the brokers there, which may be fewer. An `up` that was
+        killed before it had noted the mirror leaves one that nobody else made: the next takes its fields over.
         """
         if not self.has_failback_mirror:
             raise ValueError(f"mirror {self.name}: has no failback under way")
@@ -390,10 +391,8 @@ class Mirror(Model):
                 "sync_topic_configs": False,
                 "sync_topic_configs_seconds": None,
                 "sync_group_offsets": False,
-                "group_id": None,
-                "config_storage_topic": None,
-                "offset_storage_topic": None,
-                "status_storage_topic": None,
+                **dict.fromkeys(("group_id", "config_storage_topic", "offset_storage_topic", "status_storage_topic")),
+                "annotations": {**self.annotations, "pulumi.com/patchForce": "true"},
                 "counts_from": {},
             }
         )

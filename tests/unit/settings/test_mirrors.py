@@ -168,6 +168,7 @@ def test_the_way_back_runs_the_other_way_round_and_leaves_to_the_source_what_is_
     copied = {"syncTopicAcls": True, "syncTopicConfigsSeconds": 5, "internalTopics": "declared", "replicas": 2}
     mirror = made(active="target", state="stopped", failback="copying", **names, **copied)
     back = mirror.failback_mirror()
+    assert back.annotations["pulumi.com/patchForce"] == "true", "one of an `up` that was killed is taken over"
     assert (back.name, back.connect_group, back.state, back.active) == (
         "mm2-failback",
         "mm2-failback",
