@@ -9,7 +9,6 @@ import argparse
 import json
 import os
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer
 
 from benchmarks import tables
 from benchmarks.clusters import BenchmarkError
+from kafka import connectivity
 from sandbox import control_plane
 from sandbox.demo.in_sandbox import write_project_file
 from sandbox.operator.java_processes import kafka_version
@@ -227,7 +227,7 @@ def round_of(
     }
     for name in brokers:
         processes.release(name)
-    _until("the source's brokers answer", lambda: all(map(processes.alive, brokers)) and _listens(servers["source"]))
+    _until("the source's brokers answer", lambda: all(map(processes.alive, brokers)) and _answers(servers["source"]))
     tables.log(f"{path}: waited {row['waitedSeconds']} s, steps {row['steps']}")
     client.paused.set()
     here.ops("failback", "--to", "dev")
@@ -239,13 +239,9 @@ def _flows(client: Client, servers: str) -> bool:
     return bool(client.accepted.get(servers)) and bool(client.consumed.get(servers))
 
 
-def _listens(servers: str) -> bool:
-    host, _, port = servers.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=1):
-            return True
-    except OSError:
-        return False
+def _answers(server: str) -> bool:
+    host, _, port = server.rpartition(":")
+    return connectivity.unreachable(host, int(port)) is None
 
 
 def _until(what: str, condition: Callable[[], bool]) -> None:
