@@ -20,6 +20,7 @@ from ops.errors import OpsError
 from ops.inspection.group_status import GroupStatus
 from ops.inspection.snapshot import ClusterStatus, MirrorSnapshot
 from ops.recovery import mirror_context
+from ops.recovery.failover import UNPLANNED
 from ops.recovery.journal import Journal
 from ops.recovery.journal_store import JournalStore
 from ops.recovery.lease import Holder, Lease
@@ -131,6 +132,26 @@ def lag(records: int = 0, seconds: float | None = 0.0) -> Measure:
 def group(name: str = "orders", **changed: Any) -> GroupStatus:
     fields = {"source_state": "STABLE", "target_state": "EMPTY", "unread": 4, "again": 2, "skipped": 0, **changed}
     return GroupStatus(group=name, **fields)
+
+
+def finished_failover(groups: Mapping[str, Mapping[str, Any]], **changed: Any) -> dict[str, Any]:
+    """The result of an unplanned failover. A group has 7 records left to read and needs nothing, unless it says so."""
+    settled = {"withoutPosition": [], "setBack": {}, "mayBeSkipped": {}, "translated": True}
+    settled |= {"repeated": None, "skipped": None, "left": 7}
+    return {
+        "mirror": "mm2",
+        "stack": "stg",
+        "switchedAt": "now",
+        "path": UNPLANNED,
+        "recordsLost": None,
+        "stranded": None,
+        "newestMirrored": None,
+        "groups": {name: {**settled, **group} for name, group in groups.items()},
+        "activeOnTarget": [],
+        "translationUnknown": None,
+        "clientsSecret": None,
+        **changed,
+    }
 
 
 def observe(

@@ -5,28 +5,13 @@ from typing import Any
 from rich.console import Console
 
 from ops.recovery import failover_result
-from ops.recovery.failover import UNPLANNED
-
-SETTLED: dict[str, Any] = {"withoutPosition": [], "setBack": {}, "mayBeSkipped": {}, "translated": True}
+from tests.support.recovery_pair import finished_failover
 
 
 def test_of_many_groups_the_screen_shows_some_and_first_those_that_may_skip_records() -> None:
-    plain = {**SETTLED, "repeated": None, "skipped": None, "left": 7}
-    groups = {f"g{number:05}": {**plain, "setBack": {"items-0": 3}} for number in range(10_000)}
-    groups["g09999"] = {**plain, "mayBeSkipped": {"items-0": 3}}
-    done = {
-        "mirror": "mm2",
-        "stack": "stg",
-        "switchedAt": "now",
-        "path": UNPLANNED,
-        "recordsLost": None,
-        "stranded": None,
-        "newestMirrored": None,
-        "groups": groups,
-        "activeOnTarget": [],
-        "translationUnknown": None,
-        "clientsSecret": None,
-    }
+    groups: dict[str, dict[str, Any]] = {f"g{number:05}": {"setBack": {"items-0": 3}} for number in range(10_000)}
+    groups["g09999"] = {"mayBeSkipped": {"items-0": 3}}
+    done = finished_failover(groups)
     console = Console(width=200, no_color=True)
     with console.capture() as caught:
         console.print(failover_result.summary(done))

@@ -11,7 +11,17 @@ from ops.errors import OpsError
 from ops.recovery import failback_command, failover_command, failover_result
 from ops.recovery.failover import PLANNED, UNPLANNED, Options
 from ops.recovery.operation import Step
-from tests.support.recovery_pair import Kept, connectors, entry, group, known, lag, observe, proof
+from tests.support.recovery_pair import (
+    Kept,
+    connectors,
+    entry,
+    finished_failover,
+    group,
+    known,
+    lag,
+    observe,
+    proof,
+)
 
 NOTHING = "\nNothing was changed."
 STEPS = (Step("drain", "wait until all is copied", dict), Step("stop", "stop the mirror", dict))
@@ -269,9 +279,6 @@ def test_a_mirror_whose_operator_alters_offsets_may_fail_back(expected: dict[str
     failback_command.require_possible(observe(known(active="target", state="stopped", **expected)), Kept(FAILED_OVER))
 
 
-SETTLED: dict[str, Any] = {"withoutPosition": [], "setBack": {}, "mayBeSkipped": {}, "translated": True}
-
-
 @pytest.mark.parametrize(
     ("path", "lost", "stranded", "message"),
     [
@@ -287,20 +294,14 @@ def test_a_finished_failover_says_plainly_what_was_lost(
     path: str, lost: int | None, stranded: dict[str, int] | None, message: str
 ) -> None:
     repeated = 0 if path == PLANNED else None
-    done = {
-        "mirror": "mm2",
-        "stack": "stg",
-        "switchedAt": "now",
-        "path": path,
-        "recordsLost": lost,
-        "stranded": stranded,
-        "strandedWhy": "no rights." if stranded is None else None,
-        "newestMirrored": {"items": "2026-11-22T08:00:00Z"} if path == UNPLANNED else None,
-        "groups": {"orders": {**SETTLED, "repeated": repeated, "skipped": repeated, "left": 7}},
-        "activeOnTarget": [],
-        "translationUnknown": None,
-        "clientsSecret": None,
-    }
+    done = finished_failover(
+        {"orders": {"repeated": repeated, "skipped": repeated}},
+        path=path,
+        recordsLost=lost,
+        stranded=stranded,
+        strandedWhy="no rights." if stranded is None else None,
+        newestMirrored={"items": "2026-11-22T08:00:00Z"} if path == UNPLANNED else None,
+    )
     shown = " ".join(text(failover_result.summary(done)).split())
     assert message in shown
     assert ("No record was lost" in shown) == (lost == 0)
@@ -310,20 +311,7 @@ def test_a_finished_failover_says_plainly_what_was_lost(
 
 
 def test_a_finished_failover_names_the_partitions_in_which_the_application_decides() -> None:
-    group = {**SETTLED, "repeated": None, "skipped": None, "left": 7, "withoutPosition": ["items-1", "items-3"]}
-    done = {
-        "mirror": "mm2",
-        "stack": "stg",
-        "switchedAt": "now",
-        "path": UNPLANNED,
-        "recordsLost": None,
-        "stranded": None,
-        "newestMirrored": None,
-        "groups": {"orders": group},
-        "activeOnTarget": [],
-        "translationUnknown": None,
-        "clientsSecret": None,
-    }
+    done = finished_failover({"orders": {"withoutPosition": ["items-1", "items-3"]}})
     shown = " ".join(text(failover_result.summary(done)).split())
     assert (
         "group orders: 2 partitions with records without an offset on the target, not counted above: "
@@ -345,20 +333,7 @@ def test_a_finished_failover_names_the_partitions_in_which_the_application_decid
 def test_a_finished_unplanned_failover_names_groups_that_may_skip_records(
     group: dict[str, Any], more: dict[str, Any], message: str, unsettled: bool
 ) -> None:
-    done = {
-        "mirror": "mm2",
-        "stack": "stg",
-        "switchedAt": "now",
-        "path": UNPLANNED,
-        "recordsLost": None,
-        "stranded": None,
-        "newestMirrored": None,
-        "groups": {"orders": {**SETTLED, "repeated": None, "skipped": None, "left": 7, **group}},
-        "activeOnTarget": [],
-        "translationUnknown": None,
-        "clientsSecret": None,
-        **more,
-    }
+    done = finished_failover({"orders": group}, **more)
     assert message in " ".join(text(failover_result.summary(done)).split())
     assert failover_result.unsettled(done) == unsettled
 
