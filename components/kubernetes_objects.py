@@ -22,6 +22,7 @@ from pulumi.runtime.settings import get_monitor
 from pulumi_kubernetes.core.v1 import Namespace, Secret
 
 from components.dialects import Spec
+from settings.platform import TAKES_OVER
 from settings.stack import Stack
 
 if TYPE_CHECKING:
@@ -163,7 +164,6 @@ def container_security_context() -> Spec:
     }
 
 
-_TAKE_BACK = {"pulumi.com/patchForce": "true"}
 _OURS = "pulumi-kubernetes"  # each resource has a field manager of its own that begins so
 _VALUES = ("f:data", "f:stringData")
 
@@ -184,7 +184,7 @@ class OwnedSecret(Secret):
         hooks = pulumi.ResourceHookBinding(before_create=[guard.create_hook], before_update=[guard.update_hook])
         super().__init__(
             resource_name,
-            metadata={**metadata, "annotations": _TAKE_BACK},
+            metadata={**metadata, "annotations": TAKES_OVER},
             opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=hooks)),
             **content,
         )

@@ -20,7 +20,7 @@ import yaml
 from components.custom_resource import INSTALLED, CustomResource, Wait
 from components.dialects import Manifest
 from components.endpoint import beside_the_stack_file
-from settings.platform import Operator, Package
+from settings.platform import TAKES_OVER, Operator, Package
 from settings.stack import Stack
 
 # The release holds a RoleBinding per role; each is made in every watched namespace, or for all of them at once.
@@ -30,7 +30,6 @@ ROLE_BINDINGS = (
     "strimzi-cluster-operator-entity-operator-delegation",
 )
 WATCHED, ALL = "STRIMZI_NAMESPACE", "*"
-_FORCE = "pulumi.com/patchForce"
 _DEFINITION = "CustomResourceDefinition"
 _CLUSTER_WIDE = (_DEFINITION, "ClusterRole", "ClusterRoleBinding", "Namespace")
 Body = dict[str, Any]
@@ -73,7 +72,7 @@ class _Object(pulumi.CustomResource):
             # compared by its content instead: another content is another resource, applied over the old one's fields.
             body = {
                 **body,
-                "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), _FORCE: "true"}},
+                "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **TAKES_OVER}},
             }
             content = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:8]
             full = f"{full}-{content}"

@@ -40,6 +40,7 @@ from settings.model import (
     no_overrides,
 )
 from settings.names import SEPARATOR, Annotations, KafkaName, Label, Patterns, Separator, none
+from settings.platform import TAKES_OVER
 
 # Free maps: fields beside which properties are written, see `Property`.
 SOURCE, CHECKPOINT, HEARTBEAT = (
@@ -392,7 +393,7 @@ class Mirror(Model):
                 "sync_topic_configs_seconds": None,
                 "sync_group_offsets": False,
                 **dict.fromkeys(("group_id", "config_storage_topic", "offset_storage_topic", "status_storage_topic")),
-                "annotations": {**self.annotations, "pulumi.com/patchForce": "true"},
+                "annotations": {**self.annotations, **TAKES_OVER},
                 "counts_from": {},
             }
         )

@@ -21,6 +21,8 @@ DOMAINS = {"kafka.strimzi.io": "strimzi.io", "eventstreams.ibm.com": "eventstrea
 _OPERATORS = {"kafka.strimzi.io": "Strimzi", "eventstreams.ibm.com": "Event Streams"}
 # API group → kind of a cluster's resource.
 CLUSTER_KINDS = {"kafka.strimzi.io": "Kafka", "eventstreams.ibm.com": "EventStreams"}
+TAKES_OVER = {"pulumi.com/patchForce": "true"}
+"""Annotation by which an update takes fields from whoever set them, an earlier update that was killed too."""
 Release = tuple[int, int]
 # Strimzi serves v1beta2 up to 0.51 and v1 from 0.49 on.
 V1_SINCE, V1BETA2_BEFORE = (0, 49), (1, 0)

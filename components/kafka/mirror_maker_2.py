@@ -26,12 +26,12 @@ from components.replication_flow import ReplicationFlow, previous_outputs
 from contract.stack_outputs import FailedOverOutputs, MirrorOutputs
 from settings.mirror_parts import Scaling as ScalingSettings
 from settings.mirrors import Mirror
+from settings.platform import TAKES_OVER
 from settings.stack import Stack
 
 _REPLICAS = "spec.replicas"
 _API = {"keda": "keda.sh/v1alpha1", "hpa": "autoscaling/v2"}
 _KIND = {"keda": "ScaledObject", "hpa": "HorizontalPodAutoscaler"}
-_TAKE_OVER = {"pulumi.com/patchForce": "true"}
 # A burst that the workers make up for by themselves is over by then; each change of their number stops all tasks.
 _BURST_S, _POLL_S, _READY_S = 60, 30, 120
 # Strimzi calls a mirror Ready whose task has failed. One without a task may have nothing to copy: whether it should
@@ -103,7 +103,7 @@ def workers_of(mirror: Mirror) -> Workers:
             f"`pulumi up` makes them {mirror.replicas} (replicas)."
         )
         return Workers(owner=ReplicasOwner.LEAVING, ignored=(_REPLICAS,), annotations=mirror.annotations)
-    taken = _TAKE_OVER if before == ReplicasOwner.LEAVING else {}
+    taken = TAKES_OVER if before == ReplicasOwner.LEAVING else {}
     return Workers(owner=ReplicasOwner.SETTINGS, annotations={**mirror.annotations, **taken})
 
 
