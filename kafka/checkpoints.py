@@ -210,17 +210,28 @@ def syncs(records: Iterable[Record]) -> dict[TopicPartition, OffsetSyncHistory]:
     """Return the offset syncs per source topic and partition; a tombstone forgets them."""
     found: dict[TopicPartition, OffsetSyncHistory] = {}
     for raw, value, *_ in records:
-        try:
-            topic, at = _string(raw or b"", 0)
-            tp = TopicPartition(topic, struct.unpack_from(">i", raw or b"", at)[0])
-            if value is None:
-                found.pop(tp, None)
-                continue
-            upstream, downstream = struct.unpack_from(">qq", value, 0)
-        except (struct.error, UnicodeDecodeError):
+        decoded = decode_sync(raw, value)
+        if decoded is None:
             continue
-        found.setdefault(tp, OffsetSyncHistory()).add(OffsetSync(upstream, downstream))
+        tp, sync = decoded
+        if sync is None:
+            found.pop(tp, None)
+        else:
+            found.setdefault(tp, OffsetSyncHistory()).add(sync)
     return found
+
+
+def decode_sync(raw: bytes | None, value: bytes | None) -> tuple[TopicPartition, OffsetSync | None] | None:
+    """Return the source partition and the sync of a record's key and value, without a sync for a tombstone.
+
+    None if the record is none of MirrorMaker's.
+    """
+    try:
+        topic, at = _string(raw or b"", 0)
+        tp = TopicPartition(topic, struct.unpack_from(">i", raw or b"", at)[0])
+        return tp, None if value is None else OffsetSync(*struct.unpack_from(">qq", value, 0))
+    except (struct.error, UnicodeDecodeError):
+        return None
 
 
 def offsets_to_verify(

@@ -1,0 +1,133 @@
+"""All offset syncs of a partition as a run-length map from source offsets to target offsets. Reads no topic.
+
+MirrorMaker's own store keeps 64 syncs of a partition, so that its translation gets the coarser the further a group is
+behind. This map keeps what all of them prove, in 24 bytes for each stretch in which both sides advance alike.
+
+What a sync proves (MirrorSourceTask, OffsetSyncWriter): the record at `upstream` was written to `downstream`, so the
+record after it follows that on the target too. Between two syncs the mirror writes none while both sides advance by
+one; it may also delay one, or replace it by a later one under load. So offsets between two syncs are exact only where
+both ends have the same distance. Where a gap of the source (marker of a transaction, compaction) and offsets that only
+the target has (markers of the mirror's own transactions, records that a restarted mirror repeats) lie between the same
+two syncs, equal distances prove nothing: a map of a target that advances by itself joins no syncs.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kafka.checkpoints import OffsetSync
+
+STRETCHES_MAX = 4096
+"""Stretches that are kept of a partition, 96 KiB; the oldest quarter is dropped when there are more."""
+UNEVEN_SYNCS = 1000
+"""Syncs that are not joined after two between which the target has advanced further than the source."""
+_BOUNDS = 2  # pairs that a failback writes after a negative offset: they bound a log, and need not be of records
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetImage:
+    """Where a source offset lies on the target.
+
+    With `proven` a group at the source offset goes on at `offset` and neither skips nor repeats a record, but for
+    records that the mirror itself has repeated. Otherwise nothing is skipped there, and what lies between `anchor`,
+    the last proven pair before the offset, and `following`, the next one, may be read again. `following` is None
+    behind the newest sync.
+    """
+
+    offset: int
+    proven: bool
+    anchor: OffsetSync
+    following: OffsetSync | None = None
+
+
+@dataclass(slots=True)
+class OffsetMap:
+    """What the offset syncs of one partition prove; add them in the order of their topic.
+
+    `linear` is whether equal distances count as a proof between two syncs: not while the mirror writes transactions.
+    """
+
+    linear: bool = True
+    stretches_max: int = STRETCHES_MAX
+    _first: "array[int]" = field(default_factory=lambda: array("q"))
+    _last: "array[int]" = field(default_factory=lambda: array("q"))
+    _target: "array[int]" = field(default_factory=lambda: array("q"))
+    _interrupted: bool = False
+    _uneven: int = 0
+    _bounds: int = 0
+
+    def add(self, upstream: int, downstream: int) -> None:
+        """Take in the next sync.
+
+        A source offset that goes back is that of a restarted mirror, which repeats records: what was proven in front
+        of it stays. A target offset that goes back belongs to a log that is not there any more: all is forgotten. So
+        it is by a negative offset, which a failback writes in front of two pairs that are left out.
+        """
+        if upstream < 0 or downstream < 0:
+            self.clear()
+            self._bounds = _BOUNDS
+            return
+        if self._bounds:
+            self._bounds -= 1
+            return
+        self._cut(upstream)
+        last = self._end()
+        if last is not None and downstream <= last.downstream:
+            self.clear()
+        elif last is not None:
+            step, target_step = upstream - last.upstream, downstream - last.downstream
+            self._uneven = UNEVEN_SYNCS if target_step > step else max(0, self._uneven - 1)
+            if step == target_step and (step == 1 or (self.linear and not self._uneven and not self._interrupted)):
+                self._last[-1] = upstream
+                self._interrupted = False
+                return
+        self._interrupted = False
+        self._append(upstream, upstream, downstream)
+
+    def interrupt(self) -> None:
+        """Note that syncs may be missing between the last one and the next: these two are not joined."""
+        self._interrupted = True
+
+    def clear(self) -> None:
+        """Forget everything: the topic was created again on one of the sides."""
+        del self._first[:], self._last[:], self._target[:]
+        self._interrupted, self._uneven, self._bounds = False, 0, 0
+
+    def image(self, offset: int) -> OffsetImage | None:
+        """Return where a source offset lies on the target; None if it lies before all that is known."""
+        at = bisect_right(self._first, offset) - 1
+        if at < 0:
+            return None
+        anchor = OffsetSync(self._last[at], self._target[at] + self._last[at] - self._first[at])
+        if offset <= anchor.upstream + 1:  # what follows a record lies behind it on the target too
+            return OffsetImage(self._target[at] + offset - self._first[at], True, anchor)
+        following = OffsetSync(self._first[at + 1], self._target[at + 1]) if at + 1 < len(self._first) else None
+        return OffsetImage(anchor.downstream + 1, False, anchor, following)
+
+    def stretches(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the first and the last source offset of each stretch, and the target offset of the first one."""
+        return zip(self._first, self._last, self._target, strict=True)
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def _end(self) -> OffsetSync | None:
+        if not self._first:
+            return None
+        return OffsetSync(self._last[-1], self._target[-1] + self._last[-1] - self._first[-1])
+
+    def _cut(self, upstream: int) -> None:
+        """Forget what is known of this source offset and all behind it."""
+        while self._first and self._first[-1] >= upstream:
+            del self._first[-1], self._last[-1], self._target[-1]
+        if self._last and self._last[-1] >= upstream:
+            self._last[-1] = upstream - 1
+
+    def _append(self, first: int, last: int, target: int) -> None:
+        if len(self._first) >= self.stretches_max:
+            dropped = max(1, self.stretches_max // 4)
+            del self._first[:dropped], self._last[:dropped], self._target[:dropped]
+        self._first.append(first)
+        self._last.append(last)
+        self._target.append(target)
