@@ -32,7 +32,8 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help setup setup-fast python bench soak demo strimzi render policy dashboards test test-fast test-jvm lint format
+.PHONY: help setup setup-fast python bench soak demo strimzi render policy dashboards test test-fast test-jvm
+.PHONY: test-nightly lint format
 .PHONY: setup-pipeline cloud-config kubeconfig preview comment up verify drift drill summary state-bucket clean
 
 help: ## this list
@@ -115,6 +116,10 @@ test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 	$(PY) -m sandbox.toolchain ensure --only spark-classes
 	$(RUN) -m pytest -q -m "not sandbox" $(UNIT_TESTS)
 	$(RUN) -m tests.integration --timings reports/timings
+
+test-nightly: setup ## the sandbox tests with every case, of which `make test` takes a sample (docs/testing.md)
+	$(PY) -m sandbox.toolchain ensure --only spark-classes
+	$(RUN) -m tests.integration --nightly
 
 # Without a JAVA_HOME that exists: a test that starts a JVM and is not marked so fails here. The tests leave a core to lint
 # whenever they wait; what it finds is shown after them.

@@ -1,4 +1,4 @@
-"""What all tests share: interrupts that reach their commands, parallel runs, the marker of JVM tests."""
+"""What all tests share: interrupts that reach their commands, parallel runs, the markers of JVM and nightly tests."""
 
 import gc
 import signal
@@ -40,12 +40,29 @@ def java() -> str:
     return found
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option for every case of what the other runs take a sample of."""
+    parser.addoption("--nightly", action="store_true", help="also the tests marked `nightly`, and every case of others")
+
+
+@pytest.fixture(scope="session")
+def nightly(pytestconfig: pytest.Config) -> bool:
+    """Whether every case is tried, where a run in the day tries a sample."""
+    return bool(pytestconfig.getoption("--nightly"))
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start a JVM."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that start a JVM, and leave those to the night that belong there."""
     for item in items:
         if not JVM_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.jvm)
+    if config.getoption("--nightly"):
+        return
+    left = [item for item in items if item.get_closest_marker("nightly")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -40,6 +40,7 @@ class Interruption:
         passed: Whether the API server gets this request.
         line: What the command prints in this step; whatever comes first of it and of the request counts.
         number: The signal that the command gets at that line. After another one than SIGKILL the request counts.
+        nightly: Whether only a nightly run tries it.
     """
 
     step: str
@@ -48,6 +49,7 @@ class Interruption:
     passed: bool = False
     line: str | None = None
     number: int = signal.SIGKILL
+    nightly: bool = False
 
     @property
     def match(self) -> Match:

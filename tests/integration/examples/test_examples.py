@@ -30,9 +30,14 @@ def with_most_mirrors(example: Example) -> str:
     return max(example.stacks, key=lambda stack: len(example.settings(stack).mirrors))
 
 
+# One for each API version, an external cluster, several mirrors, and the verification as a SparkApplication.
+IN_EVERY_RUN = ("active-passive", "cloud-to-strimzi", "event-streams", "lines-of-business", "strimzi-0.45")
+IN_EVERY_RUN += ("verification-in-cluster",)
 # One stack of each: a fast test judges what every stack renders to by the same pack.
 PREVIEWED = [
-    pytest.param(each, stack, id=f"{each.name}-{stack}") for each in examples() for stack in [with_most_mirrors(each)]
+    pytest.param(each, stack, id=f"{each.name}-{stack}", marks=() if each.name in IN_EVERY_RUN else pytest.mark.nightly)
+    for each in examples()
+    for stack in [with_most_mirrors(each)]
 ]
 SPARK_OPERATOR = "github.com/kubeflow/spark-operator/v2@v2.3.0"  # a Go module that holds its definitions
 Rendered = dict[tuple[str, str], list[Manifest]]

@@ -1,4 +1,6 @@
-"""Failovers and failbacks that are killed in the middle of every step, cut off from the API server, or frozen.
+"""Failovers and failbacks that are killed in the middle of their steps, cut off from the API server, or frozen.
+
+A nightly run kills them in every step, the others in some.
 
 What counts at the end is the truth: each record that was acknowledged is once on the side that is active, each group
 has left to read what it had left, and no fence is left behind. The tests come in the order of a site's life.
@@ -9,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -53,39 +55,44 @@ FAILOVER_KILLED = [
     Interruption(step="fence", at=FENCE_GOES_UP, passed=True),
     # It is asked to end, and killed while it takes the fence down.
     Interruption(step="drain", line=NOTHING_WRITTEN, number=signal.SIGTERM, at=FENCE_GOES_DOWN, passed=True),
-    Interruption(step="drain", line=NOTHING_WRITTEN),
-    Interruption(step="prove", line=VERIFYING),
-    Interruption(step="stop", at=change_of(f"{ANY_MIRROR}/"), passed=True),
-    Interruption(step="stop", who=API),
+    Interruption(step="drain", line=NOTHING_WRITTEN, nightly=True),
+    Interruption(step="prove", line=VERIFYING, nightly=True),
+    Interruption(step="stop", at=change_of(f"{ANY_MIRROR}/"), passed=True, nightly=True),
+    Interruption(step="stop", who=API, nightly=True),
     Interruption(step="offsets", line=GROUP_SET),
     Interruption(step="switch", at=change_of(CLIENTS), passed=True),
     Interruption(step="switch", who=API),
-    Interruption(step="confirm"),
-    Interruption(step="reconcile", at=pulumis),
-    Interruption(step="reconcile", who=PULUMI, at=pulumis),
+    Interruption(step="confirm", nightly=True),
+    Interruption(step="reconcile", at=pulumis, nightly=True),
+    Interruption(step="reconcile", who=PULUMI, at=pulumis, nightly=True),
     Interruption(step="reconcile", who=BOTH, at=pulumis),
 ]
 PULUMI_CHANGES = change_of(ANY_MIRROR, by_pulumi=True)
 FAILBACK_KILLED = [
-    Interruption(step="fence"),
-    Interruption(step="survey", line="were not copied before the failover"),
-    Interruption(step="realign"),
+    Interruption(step="fence", nightly=True),
+    Interruption(step="survey", line="were not copied before the failover", nightly=True),
+    Interruption(step="realign", nightly=True),
     Interruption(step="settle", who=PULUMI, at=PULUMI_CHANGES, passed=True),
-    Interruption(step="settle"),
-    Interruption(step="prepare", who=BOTH, at=PULUMI_CHANGES, passed=True),
-    Interruption(step="position", at=change_of(f"{ANY_MIRROR}/mm2-failback"), passed=True),
+    Interruption(step="settle", nightly=True),
+    Interruption(step="prepare", who=BOTH, at=PULUMI_CHANGES, passed=True, nightly=True),
+    Interruption(step="position", at=change_of(f"{ANY_MIRROR}/mm2-failback"), passed=True, nightly=True),
     Interruption(step="copy", at=PULUMI_CHANGES),
-    Interruption(step="drain", line=NOTHING_WRITTEN),
-    Interruption(step="prove", line=VERIFYING),
-    Interruption(step="stop", who=PULUMI, at=PULUMI_CHANGES),
+    Interruption(step="drain", line=NOTHING_WRITTEN, nightly=True),
+    Interruption(step="prove", line=VERIFYING, nightly=True),
+    Interruption(step="stop", who=PULUMI, at=PULUMI_CHANGES, nightly=True),
     Interruption(step="stop", who=API),
     Interruption(step="offsets", line=GROUP_SET),
-    Interruption(step="forward"),
-    Interruption(step="switch", at=change_of(USERS), passed=True),
+    Interruption(step="forward", nightly=True),
+    Interruption(step="switch", at=change_of(USERS), passed=True, nightly=True),
     Interruption(step="switch", who=BOTH, at=PULUMI_CHANGES, passed=True),
-    Interruption(step="switch", at=change_of(USERS), passed=True),
-    Interruption(step="confirm"),
+    Interruption(step="switch", at=change_of(USERS), passed=True, nightly=True),
+    Interruption(step="confirm", nightly=True),
 ]
+
+
+def tried(every: Sequence[Interruption], nightly: bool) -> list[Interruption]:
+    """The interruptions of this run."""
+    return [one for one in every if nightly or not one.nightly]
 
 
 class Site:
@@ -251,9 +258,9 @@ def without_shim(sandbox: Sandbox) -> dict[str, str]:
     return {**environment, "PATH": environment["PATH"].removeprefix(shim)}
 
 
-def test_a_planned_failover_that_is_killed_in_every_step_loses_and_claims_nothing(site: Site) -> None:
-    refused = 0
-    for one in FAILOVER_KILLED:
+def test_a_planned_failover_that_is_killed_in_its_steps_loses_and_claims_nothing(site: Site, nightly: bool) -> None:
+    refused, killed = 0, tried(FAILOVER_KILLED, nightly)
+    for one in killed:
         site.interrupt(one, *FAILOVER)
         may_write = site.write(SOURCE)
         refused += not may_write
@@ -263,7 +270,7 @@ def test_a_planned_failover_that_is_killed_in_every_step_loses_and_claims_nothin
     code, done, said = site.killer.finish(*FAILOVER)
 
     assert (code, done["active"], done["recordsLost"], done["stranded"]) == (0, "target", 0, {}), said
-    assert refused >= len(FAILOVER_KILLED) - 2
+    assert refused >= len(killed) - 2
     assert site.held(TARGET) == site.acknowledged
     assert site.unread(TARGET) == left
     assert {group: (done["groups"][group]["repeated"], done["groups"][group]["skipped"]) for group in GROUPS} == (
@@ -280,12 +287,12 @@ def test_a_planned_failover_that_is_killed_in_every_step_loses_and_claims_nothin
     site.require_nothing_left_to_deploy(TARGET)
 
 
-def test_a_failback_that_is_killed_in_every_step_brings_everything_back_once(site: Site) -> None:
+def test_a_failback_that_is_killed_in_its_steps_brings_everything_back_once(site: Site, nightly: bool) -> None:
     assert site.write(SOURCE, 15, BOSS), "what nobody copies any more is stranded there"
     assert site.write(TARGET, 30)
     site.read_on(TARGET, GROUPS[0], 5)
     left = {}
-    for one in FAILBACK_KILLED:
+    for one in tried(FAILBACK_KILLED, nightly):
         site.interrupt(one, *FAILBACK)
         if one.step not in ("switch", "confirm"):
             assert not site.write(SOURCE), f"{one}: the target is active"

@@ -30,6 +30,8 @@ from ...support.running_sandbox import Pair, Sandbox
 TOPIC, GROUP, LATE = "items", "recovery-app", "recovery-late"
 DONE = re.compile(r"\[(\d+)/(\d+)\] (\w+): done in")
 ENDS_S, PRODUCES_S, READS_S, FOLLOWS_S = 300, 2.5, 60, 30
+# The steps after which a command is ended in every run; after each one at night.
+ENDED_AFTER = {"failover": ("fence", "offsets"), "failback": ("settle", "copy", "offsets")}
 
 
 @dataclass
@@ -40,6 +42,7 @@ class Site:
     pair: Pair
     folder: Path
     application: Application
+    nightly: bool
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of a recovery command on this site's folder."""
@@ -71,8 +74,9 @@ class Site:
         return document
 
     def run_interrupted(self, *arguments: str) -> tuple[dict[str, Any], list[str]]:
-        """Run a command again and again, ended each time after one more step; return its result and the steps.
+        """Run a command again and again, ended each time after one more step, or one of `ENDED_AFTER`.
 
+        Return its result and the steps.
         Of steps that change nothing it is ended after the first: whoever goes on after the next one finds the same.
         The fence of a failover that ends before its switch is taken down, so that it is put up again each time.
         """
@@ -89,7 +93,8 @@ class Site:
                     assert found[3] not in steps, f"{found[3]} was done twice"
                     steps.append(found[3])  # a short step may be done before the signal is there
                     seen_before = found[3] in harmless and not {*harmless}.isdisjoint(steps[:-1])
-                    if found[1] != found[2] and not ended and not seen_before:
+                    chosen = self.nightly or found[3] in ENDED_AFTER[arguments[0]]
+                    if chosen and found[1] != found[2] and not ended and not seen_before:
                         child.send_signal(signal.SIGTERM)
                         ended = True
             stdout = (child.stdout.read() if child.stdout else "") or ""
@@ -120,7 +125,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(sandbox: Sandbox, pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(sandbox: Sandbox, pair: Pair, tmp_path_factory: pytest.TempPathFactory, nightly: bool) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("recovery")
     text = (PROJECT / "Pulumi.yaml").read_text("utf-8").replace("virtualenv: venv", f"virtualenv: {PROJECT}/venv")
     (folder / "Pulumi.yaml").write_text(f"{text}main: {PROJECT}\n", "utf-8")
@@ -129,7 +134,7 @@ def site(sandbox: Sandbox, pair: Pair, tmp_path_factory: pytest.TempPathFactory)
     application = Application(sandbox, pair.stg["mirrors"]["mm2"]["namespace"], "mm2-clients", TOPIC, GROUP)
     application.start()
     try:
-        yield Site(sandbox, pair, folder, application)
+        yield Site(sandbox, pair, folder, application, nightly)
     finally:
         application.stop()
 

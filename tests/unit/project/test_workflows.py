@@ -34,11 +34,12 @@ RUN_IN = {
     "demo": "tests/integration/demo/test_demo_current.py",
     "test-fast": "tests/unit/project/test_workflows.py",
     "test": "tests/unit/project/test_workflows.py",
+    "test-nightly": "tests/unit/project/test_workflows.py",
 }
 # What only a cluster that a workflow makes for itself is for.
 ON_KIND = {"strimzi", "demo"}
 # What tests the project itself, and no stack.
-OF_PROJECT = {"test-fast", "test"}
+OF_PROJECT = {"test-fast", "test", "test-nightly"}
 WRITES = {"id-token", "pull-requests"}
 # What a release may write besides: images, and statements about them.
 RELEASES = {"packages", "attestations"}
@@ -297,6 +298,8 @@ def test_a_pull_request_is_tested_without_an_identity_by_what_a_contributor_runs
         assert check in every
     assert "-m tests.integration" in every
     assert "-m tests.integration" not in fast
+    assert "-m tests.integration --nightly" in planned_by("test-nightly")
+    assert "--nightly" not in every
 
 
 def test_updates_of_dependencies_cover_every_manifest() -> None:

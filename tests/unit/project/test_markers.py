@@ -1,4 +1,4 @@
-"""Which fast tests start a JVM: they are marked by their fixtures, and `make test-fast` leaves them out and says so."""
+"""The markers that leave tests out of a run: those that start a JVM, set by their fixtures, and those for the night."""
 
 import re
 from collections.abc import Iterator
@@ -17,11 +17,23 @@ STARTERS = re.compile(r"java_regex\.program\(|sources\.session\(|class_archive\(
 FIXTURE = re.compile(r"^@pytest\.fixture\b.*\ndef (\w+)\(", re.MULTILINE)
 
 
-def item(*fixtures: str) -> Any:
+def item(*fixtures: str, mark: str | None = None) -> Any:
     """A collected test that asks for these fixtures, directly or through others."""
-    marks: list[str] = []
+    marks: list[str] = [mark] if mark else []
     return SimpleNamespace(
-        nodeid="test_x", fixturenames=fixtures, marks=marks, add_marker=lambda mark: marks.append(mark.name)
+        nodeid="test_x",
+        fixturenames=fixtures,
+        marks=marks,
+        add_marker=lambda mark: marks.append(mark.name),
+        get_closest_marker=lambda name: name if name in marks else None,
+    )
+
+
+def config(*, nightly: bool, left: list[Any]) -> Any:
+    """The options of a run, which reports what it leaves out to `left`."""
+    return SimpleNamespace(
+        getoption={"--nightly": nightly}.__getitem__,
+        hook=SimpleNamespace(pytest_deselected=lambda items: left.extend(items)),
     )
 
 
@@ -37,8 +49,16 @@ def functions() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("fixture", sorted(JVM_FIXTURES))
 def test_a_test_is_marked_by_each_fixture_that_starts_a_jvm(fixture: str) -> None:
     items = [item("tmp_path", fixture), item("tmp_path")]
-    pytest_collection_modifyitems(items)
+    pytest_collection_modifyitems(config(nightly=False, left=[]), items)
     assert [each.marks for each in items] == [["jvm"], []]
+
+
+@pytest.mark.parametrize("nightly", [False, True])
+def test_a_test_for_the_night_is_left_to_it(nightly: bool) -> None:
+    left: list[Any] = []
+    items = [item(mark="nightly"), item()]
+    pytest_collection_modifyitems(config(nightly=nightly, left=left), items)
+    assert ([each.marks for each in left], len(items)) == (([], 2) if nightly else ([["nightly"]], 1))
 
 
 def test_only_such_fixtures_start_one() -> None:
