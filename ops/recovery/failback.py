@@ -247,7 +247,7 @@ class Failback:
         here, there = connected(back.source()), connected(back.target())
         proof = self._way_back(back).of_now(here)
         wanted = proof.exact(back, self._ends(there))
-        group_offsets.require_inactive(there, wanted)
+        group_offsets.wait_until_inactive(there, wanted, self.say)
         in_order = sorted(wanted.items())
         for group, topic_partitions in group_offsets.commit_each(there, in_order, self.journal.require_held):
             self.say(f"  group {group}: exact in {len(topic_partitions)} partitions")

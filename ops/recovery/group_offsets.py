@@ -5,6 +5,7 @@ and offset syncs prove for a group, without the source, and what is left to read
 offsets, which are found by the records.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -30,6 +31,8 @@ GROUPS_AT_ONCE = 200
 """Groups that are read, set and read back before the next ones: what is held in memory of a million offsets."""
 _HAS_MEMBERS = (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS)
 _DENIED = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+LEAVE_WITHIN_S, LOOK_EVERY_S, REPORTED_EVERY_S = 60.0, 1.0, 10.0
+"""Longer than the 45 s after which brokers give up a member that no longer answers (`session.timeout.ms`)."""
 PLACES_NAMED = 5
 """Partitions of a group of which each gets a line of progress."""
 Facts = dict[str, Any]
@@ -48,6 +51,24 @@ def require_inactive(cluster: Cluster, groups: Mapping[str, object]) -> None:
             f"cluster {cluster.side.alias}: groups must be inactive while their offsets are set (got members in "
             f"{format_names(active)}). Stop these applications there and run the command again."
         )
+
+
+def wait_until_inactive(cluster: Cluster, groups: Mapping[str, object], say: Callable[[str], None]) -> None:
+    """Return once no group has members; raises OpsError as `require_inactive` if some have after `LEAVE_WITHIN_S`.
+
+    Members that ended with a site are known to its brokers until their session ends, also when the brokers return.
+    """
+    began = reported = time.monotonic()
+    while active := members(cluster, groups):
+        now = time.monotonic()
+        if now - began > LEAVE_WITHIN_S:
+            require_inactive(cluster, groups)
+            return
+        if now - reported >= REPORTED_EVERY_S:
+            reported = now
+            left = f"for {LEAVE_WITHIN_S - (now - began):.0f} s at most"
+            say(f"  waiting until {cluster.side.alias} has no members of {format_names(active)}, {left}")
+        time.sleep(LOOK_EVERY_S)
 
 
 def commit(

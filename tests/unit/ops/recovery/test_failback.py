@@ -10,7 +10,7 @@ import pytest
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import connector_offsets, failback, failback_command, mirror_context
+from ops.recovery import connector_offsets, failback, failback_command, group_offsets, mirror_context
 from ops.recovery.mirror_offsets import OffsetMapping
 from tests.support.failback_sides import AT_REST, ENDED, ITEMS, LAST, NEW, NONE, PROOF, STORE, STRANDED, Sides, work
 from tests.support.recovery_pair import known
@@ -189,7 +189,7 @@ def test_groups_get_a_checkpoint_wherever_they_have_read_on_the_target(sides: Si
     ]
 
 
-def test_groups_are_set_exactly_where_they_stand_on_the_target(sides: Sides) -> None:
+def test_groups_are_set_exactly_where_they_stand_on_the_target(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"group": "orders", "topic": "items", "partition": 0, "committed": 12, "lowest": 11, "lag": 0}
     sides.proof = replace(PROOF, positions=(row,))
     found = work().offsets()["groups"]["orders"]
@@ -198,6 +198,7 @@ def test_groups_are_set_exactly_where_they_stand_on_the_target(sides: Sides) -> 
     sides.proof = replace(PROOF, positions=({**row, "lowest": None},))
     assert work().offsets()["groups"]["orders"]["offsets"] == {"items-0": sides.source.log[ITEMS]}
     sides.source.states["orders"] = "STABLE"
+    monkeypatch.setattr(group_offsets, "LEAVE_WITHIN_S", -1.0)
     with pytest.raises(OpsError, match=r"cluster es-src: groups must be inactive"):
         work().offsets()
 

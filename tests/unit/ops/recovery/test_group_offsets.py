@@ -73,6 +73,30 @@ def test_groups_with_members_are_refused_by_name(cluster: Any) -> None:
         group_offsets.require_inactive(cluster, dict.fromkeys(("orders", "b", "c")))
 
 
+def test_members_whose_session_ends_are_waited_for(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, said = [0.0], list[str]()
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] >= 12:
+            cluster.states["orders"] = "EMPTY"
+
+    monkeypatch.setattr(group_offsets, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    cluster.states["orders"] = "STABLE"
+    group_offsets.wait_until_inactive(cluster, {"orders": {}}, said.append)
+    assert (now, said) == ([12], ["  waiting until es-tgt has no members of orders, for 50 s at most"])
+
+
+def test_members_that_stay_are_refused_after_the_longest_session(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + seconds))
+    monkeypatch.setattr(group_offsets, "time", clock)
+    cluster.states["orders"] = "STABLE"
+    with pytest.raises(OpsError, match=r"groups must be inactive .* \(got members in orders\)"):
+        group_offsets.wait_until_inactive(cluster, {"orders": {}}, lambda _: None)
+    assert 60 <= now[0] <= 62
+
+
 @pytest.mark.parametrize("at", [7, 8])
 def test_a_group_that_stands_where_it_was_set_or_further_is_well(cluster: Any, at: int) -> None:
     cluster.held["orders"][ITEMS] = at
