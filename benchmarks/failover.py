@@ -197,8 +197,8 @@ def site() -> Iterator[Site]:
 
 def round_of(
     here: Site, client: Client, path: str, brokers: Sequence[str], servers: Mapping[str, str]
-) -> dict[str, Any]:
-    """Fail over once and back again; return the seconds that the client waited and those of the steps."""
+) -> Iterator[dict[str, Any]]:
+    """Fail over once, yield the seconds that the client waited and those of the steps, and fail back."""
     processes = Processes(here.state)
     _until("the source accepts and is read", lambda: _flows(client, servers["source"]))
     client.clear()
@@ -225,14 +225,14 @@ def round_of(
         "steps": done["seconds"],
         "recordsLost": done["recordsLost"],
     }
+    tables.log(f"{path}: waited {row['waitedSeconds']} s, steps {row['steps']}")
+    yield row
     for name in brokers:
         processes.release(name)
     _until("the source's brokers answer", lambda: all(map(processes.alive, brokers)) and _answers(servers["source"]))
-    tables.log(f"{path}: waited {row['waitedSeconds']} s, steps {row['steps']}")
     client.paused.set()
     here.ops("failback", "--to", "dev")
     client.paused.clear()
-    return row
 
 
 def _flows(client: Client, servers: str) -> bool:
@@ -259,8 +259,8 @@ def _rounded(seconds: float) -> float:
     return round(seconds, 1)
 
 
-def measure(rounds: int) -> dict[str, Any]:
-    """Return the rows of the result."""
+def measure(rounds: int, rows: list[dict[str, Any]]) -> None:
+    """Add a row for each failover: what was measured counts, also if a later round does not end."""
     with site() as here:
         outputs = {stack: here.pulumi.outputs(stack) for stack in ("dev", "stg")}
         secret = outputs["stg"]["mirrors"]["mm2"]["namespace"], "mm2-clients"
@@ -281,21 +281,21 @@ def measure(rounds: int) -> dict[str, Any]:
         }
         client = Client(read_secret)
         with client.working():
-            rows = [round_of(here, client, path, brokers, servers) for _ in range(rounds) for path in WAIT_S_MAX]
-    return {"rows": rows, "judged": [_judged(path, rows) for path in WAIT_S_MAX]}
+            for path in list(WAIT_S_MAX) * rounds:
+                rows.extend(round_of(here, client, path, brokers, servers))
 
 
-def _judged(path: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _judged(path: str, rounds: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     waited = [row["waitedSeconds"] for row in rows if row["path"] == path]
     within = sum(seconds <= WAIT_S_MAX[path] for seconds in waited)
     return {
         "path": path,
         "rounds": len(waited),
         "within": within,
-        "medianSeconds": statistics.median(waited),
-        "mostSeconds": max(waited),
+        "medianSeconds": statistics.median(waited) if waited else None,
+        "mostSeconds": max(waited, default=None),
         "boundSeconds": WAIT_S_MAX[path],
-        "holds": within == len(waited),
+        "holds": within == rounds,
     }
 
 
@@ -307,12 +307,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     tables.clean_up_on_sigterm()
     began, described = time.monotonic(), tables.describe()
+    rows, stopped = list[dict[str, Any]](), None
     try:
         tools = locate()
-        found = measure(given.rounds)
+        measure(given.rounds, rows)
     except (BenchmarkError, ToolchainError, PulumiError) as error:
         tables.log(f"error: {error}")
-        return 2
+        if not rows:
+            return 2
+        stopped = str(error)
+    judged = [_judged(path, given.rounds, rows) for path in WAIT_S_MAX]
     tables.keep(
         given.output,
         {
@@ -320,17 +324,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "date": tables.today(),
             "machine": described,
             "versions": {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]},
-            **found,
+            "rows": rows,
+            "judged": judged,
+            "stoppedBy": stopped,
             "seconds": round(time.monotonic() - began),
         },
     )
-    for one in found["judged"]:
+    for one in judged:
         tables.log(
-            f"{one['path']}: {one['within']} of {one['rounds']} within {one['boundSeconds']} s, "
+            f"{one['path']}: {one['within']} of {given.rounds} within {one['boundSeconds']} s, "
             f"{one['mostSeconds']} s at most"
         )
     tables.log(f"written: {given.output}")
-    return 0 if all(one["holds"] for one in found["judged"]) else 1
+    return 2 if stopped else 0 if all(one["holds"] for one in judged) else 1
 
 
 if __name__ == "__main__":
