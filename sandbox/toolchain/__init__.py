@@ -134,6 +134,7 @@ NOT_TOOLS = {
     "spark-classes",
     "image-parts",
     "actionlint",
+    "toxiproxy",
     "pulumi-on-path",
 }
 
@@ -172,6 +173,8 @@ class Tools:
     """Alertmanager."""
     amtool: Path
     """The checker of Alertmanager's configuration."""
+    toxiproxy: Path
+    """The proxy that makes a network between sites; it may be absent."""
     strimzi_crds: Path
     """Folder of Strimzi's definitions (v1), a YAML file each."""
     strimzi_v1beta2_crds: Path
@@ -227,6 +230,7 @@ def locate(paths: ToolchainPaths | None = None) -> Tools:
         promtool=optional_tools.prometheus_program(paths, "promtool"),
         alertmanager=optional_tools.prometheus_program(paths, "alertmanager"),
         amtool=optional_tools.prometheus_program(paths, "amtool"),
+        toxiproxy=optional_tools.TOXIPROXY.path(paths),
         strimzi_crds=crds.strimzi(paths).path,
         strimzi_v1beta2_crds=api_versions.strimzi_v1beta2(paths),
         event_streams_crds=api_versions.of_event_streams(paths),
@@ -252,7 +256,8 @@ def all_steps(paths: ToolchainPaths) -> list[Step]:
         *crds.steps(paths),
         api_versions.step(paths),
         *pulumi_steps(paths),
-        optional_tools.actionlint_step(paths),
+        optional_tools.ACTIONLINT.step(paths),
+        optional_tools.TOXIPROXY.step(paths),
     ]
 
 

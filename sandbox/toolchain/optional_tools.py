@@ -1,4 +1,4 @@
-"""Tools without which control plane, clusters and mirrors run: Prometheus and Alertmanager, and what only tests need.
+"""Tools without which control plane, clusters and mirrors run: Prometheus, Alertmanager, a network, what tests need.
 
 The tests need a browser for the report's page, and the linter of GitHub's workflows. Prometheus, Alertmanager and their
 checkers are the machine's own, or those of Debian's packages, unpacked into the cache and not installed: nothing of the
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sandbox.toolchain import installed_tools, pins
 from sandbox.toolchain.commands import Commands, ToolchainError
-from sandbox.toolchain.go import ENVIRONMENT
+from sandbox.toolchain.go import COMPILE, ENVIRONMENT
 from sandbox.toolchain.paths import GO_MODULE, Entry, ToolchainPaths, key_of
 from sandbox.toolchain.steps import Step
 
@@ -155,50 +155,74 @@ def chromium_step(paths: ToolchainPaths) -> Step:
     )
 
 
-ACTIONLINT_MODULE = GO_MODULE / "actionlint"
-ACTIONLINT_PACKAGE = "github.com/rhysd/actionlint/cmd/actionlint"
-ACTIONLINT_LINK = f"-s -w -X github.com/rhysd/actionlint.version={pins.ACTIONLINT}"
+@dataclass(frozen=True)
+class GoProgram:
+    """A program from a Go module of its own, so that another version of it builds no other tool again."""
+
+    name: str
+    version: str
+    module: Path
+    package: str
+    variable: str
+    """Go variable that the linker sets to the version."""
+
+    @property
+    def title(self) -> str:
+        """What the set-up calls it."""
+        return f"{self.name} {self.version}"
+
+    def entry(self, paths: ToolchainPaths) -> Entry:
+        """Its cache entry."""
+        return paths.entry(self.name, f"{self.version}-{key_of(self.module)}")
+
+    def path(self, paths: ToolchainPaths) -> Path:
+        """Where it lies; it may be absent."""
+        return self.entry(paths).path / self.name
+
+    def step(self, paths: ToolchainPaths) -> Step:
+        """Builds it."""
+        entry = self.entry(paths)
+        return Step(
+            name=self.name,
+            title=self.title,
+            is_done=entry.is_complete,
+            run=lambda commands: self._build(entry, commands),
+            lane="go",
+            tool="go",
+            disk_mib=8,
+        )
+
+    def _build(self, entry: Entry, commands: Commands) -> None:
+        """Build with the flags of the other programs, whose compiled packages serve it too."""
+        with entry.build() as folder:
+            module = shutil.copytree(self.module, folder / "module")
+            build: list[str | Path] = ["go", "build", "-trimpath", f"-gcflags={COMPILE}", "-ldflags"]
+            link = f"-s -w -X {self.variable}={self.version}"
+            commands.run([*build, link, "-o", folder / self.name, self.package], cwd=module, env=ENVIRONMENT)
+            shutil.rmtree(module)
 
 
-def actionlint_entry(paths: ToolchainPaths) -> Entry:
-    """The cache entry of the linter."""
-    return paths.entry("actionlint", f"{pins.ACTIONLINT}-{key_of(ACTIONLINT_MODULE)}")
+ACTIONLINT = GoProgram(
+    name="actionlint",
+    version=pins.ACTIONLINT,
+    module=GO_MODULE / "actionlint",
+    package="github.com/rhysd/actionlint/cmd/actionlint",
+    variable="github.com/rhysd/actionlint.version",
+)
+TOXIPROXY = GoProgram(
+    name="toxiproxy",
+    version=pins.TOXIPROXY,
+    module=GO_MODULE / "toxiproxy",
+    package="github.com/Shopify/toxiproxy/v2/cmd/server",
+    variable="github.com/Shopify/toxiproxy/v2.Version",
+)
 
 
 def actionlint_program(paths: ToolchainPaths) -> str:
     """Path of the linter; raises ToolchainError when it is not installed."""
-    if not actionlint_entry(paths).is_complete():
+    if not ACTIONLINT.entry(paths).is_complete():
         raise ToolchainError(f"actionlint: not installed in {paths.cache}. Run `make setup`.")
-    return str(actionlint_entry(paths).path / "actionlint")
-
-
-def actionlint_step(paths: ToolchainPaths) -> Step:
-    """Builds the linter."""
-
-    def run(commands: Commands) -> None:
-        with actionlint_entry(paths).build() as folder:
-            module = shutil.copytree(ACTIONLINT_MODULE, folder / "module")
-            build: list[str | Path] = [
-                "go",
-                "build",
-                "-trimpath",
-                "-ldflags",
-                ACTIONLINT_LINK,
-                "-o",
-                folder / "actionlint",
-                ACTIONLINT_PACKAGE,
-            ]
-            commands.run(build, cwd=module, env=ENVIRONMENT)
-            shutil.rmtree(module)
-
-    return Step(
-        name="actionlint",
-        title=f"actionlint {pins.ACTIONLINT}",
-        is_done=actionlint_entry(paths).is_complete,
-        run=run,
-        lane="go",
-        tool="go",
-    )
+    return str(ACTIONLINT.path(paths))
 
 
 @dataclass(frozen=True)

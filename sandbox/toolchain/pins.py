@@ -38,6 +38,9 @@ NODE = "24.19.0"
 # The linter of the workflows, see go/actionlint/go.mod.
 ACTIONLINT = "1.7.10"
 
+# The network between the sandbox's sites, see go/toxiproxy/go.mod.
+TOXIPROXY = "2.12.0"
+
 # The least release of an official Pulumi on PATH, which is used with its own language host in place of PULUMI: the one
 # that every test of this project runs with, together with the SDK of requirements.txt. Earlier ones were never tried;
 # later ones keep what is used here (--event-log, exit codes, RunPlugin), up to 3.259 as far as they were.

@@ -53,6 +53,7 @@ def tools(tmp_path: Path) -> Tools:
         promtool=folder / "promtool",
         alertmanager=folder / "alertmanager",
         amtool=folder / "amtool",
+        toxiproxy=folder / "toxiproxy",
         strimzi_crds=folder / "strimzi_crds",
         strimzi_v1beta2_crds=folder / "strimzi-v1beta2",
         event_streams_crds=folder / "event-streams",

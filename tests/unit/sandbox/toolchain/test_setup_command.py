@@ -158,7 +158,7 @@ def test_two_set_ups_at_once_install_everything_once(machine: Machine) -> None:
     said = [process.communicate(timeout=ENDS_WITHIN_S)[1] for process in pair]
     assert [process.returncode for process in pair] == [0, 0], said
     counted = builds(machine.calls())
-    assert len(counted) == 6
+    assert len(counted) == 7
     assert set(counted.values()) == {1}
 
 
