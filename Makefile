@@ -51,8 +51,8 @@ setup-fast: python
 	$(PY) -m sandbox.toolchain ensure --only venv java
 
 # On CLUSTER=current, which is the kubeconfig's: DEV_CONTEXT, STG_CONTEXT, STRIMZI=folder (STRIMZI= for none), EXPOSE, YES=1, REMOVE=1.
-demo: $(if $(CLUSTER),setup-fast,setup) ## two clusters, a mirror, a failover and the proof (KEEP=1 leaves them; CLUSTER=current)
-	$(RUN) -m sandbox demo $(if $(KEEP),--keep) $(if $(CLUSTER),--cluster "$(CLUSTER)" $(ON_CURRENT))
+demo: $(if $(CLUSTER),setup-fast,setup) ## two clusters, a mirror, a failover and the proof (KEEP=1 leaves them; LATENCY=100ms; CLUSTER=current)
+	$(RUN) -m sandbox demo $(if $(KEEP),--keep) $(if $(LATENCY),--latency "$(LATENCY)") $(if $(CLUSTER),--cluster "$(CLUSTER)" $(ON_CURRENT))
 
 strimzi: python ## Strimzi's release for clusters without an operator, into STRIMZI=.strimzi
 	version="$$($(PY) -c 'from sandbox.toolchain import pins; print(pins.STRIMZI)')" && mkdir -p "$(STRIMZI)" && \

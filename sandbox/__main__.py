@@ -1,4 +1,4 @@
-"""Command line of the sandbox: `python -m sandbox up|status|logs|kill|start|down|env|pulumi|demo`."""
+"""Command line of the sandbox: `python -m sandbox up|status|logs|kill|start|down|network|env|pulumi|demo`."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sandbox import control_plane, monitoring
+from sandbox import control_plane, monitoring, network, network_command
 from sandbox.processes import Process, ProcessError, Processes, resident_bytes, running
 from sandbox.pulumi import USAGE, Pulumi, PulumiError, run_as_typed
 from sandbox.state import SandboxState, StateError, default_state
@@ -35,6 +35,7 @@ app = typer.Typer(
 OWN = (
     control_plane.ControlPlaneError,
     monitoring.MonitoringError,
+    network.NetworkError,
     ProcessError,
     PulumiError,
     StateError,
@@ -42,6 +43,7 @@ OWN = (
 )
 KNOWN = (*OWN, httpx.HTTPError, OSError)
 _debug = False
+app.add_typer(network_command.app, name="network")
 
 
 @app.callback()
@@ -125,6 +127,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="One JSON docume
             console.print(f"kubeconfig: {state.kubeconfig}", soft_wrap=True)
             for name, url in monitoring.urls(state).items():
                 console.print(f"{name}: {url}")
+        if (line := network.described(state)) is not None:
+            console.print(f"network: {line}", soft_wrap=True)
     raise typer.Exit(0 if ready else 1)
 
 
@@ -202,6 +206,9 @@ def demo(
     expose: Annotated[
         Literal["loadbalancer", "nodeport", "route"] | None, typer.Option(help="How brokers are reached from here.")
     ] = None,
+    latency: Annotated[
+        str | None, typer.Option(metavar="100ms", help="Round trip between the sites of a sandbox.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before something is made in a cluster.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Only remove what a demo has left in clusters.")] = False,
 ) -> None:
@@ -212,10 +219,10 @@ def demo(
     given = [dev_context, stg_context, strimzi, expose, yes or None, remove or None]
     if cluster == "sandbox":
         if any(option is not None for option in given):
-            _fail(
-                "demo: --keep is the only option of a demo in the sandbox (got others). Add --cluster current.", code=2
-            )
-        code = command.in_sandbox(_state(), console, keep=keep)
+            _fail("demo: only --keep and --latency are for the sandbox (got others). Add --cluster current.", code=2)
+        code = command.in_sandbox(_state(), console, keep=keep, latency=latency)
+    elif latency is not None:
+        _fail("demo: --latency is for the sandbox (got it with --cluster current). Leave it out.", code=2)
     elif remove:
         code = command.remove(console)
     else:
@@ -233,7 +240,7 @@ def main() -> int:
         if _debug:
             raise
         sys.stderr.write(f"{wrap_for_stream(str(error), sys.stderr)}\n")
-        return 2 if isinstance(error, USAGE) else 1
+        return 2 if isinstance(error, (*USAGE, network.NetworkUsageError)) else 1
     return 0
 
 
@@ -269,6 +276,7 @@ PROCESS_KINDS = {
     "prometheus": ("real", "Prometheus; it finds processes as it would find pods"),
     "alertmanager": ("real", "Alertmanager; it notifies nobody unless a configuration file names receivers"),
     "mirror": ("real", "Kafka Connect with MirrorMaker 2, as a process instead of a pod"),
+    "network": ("stand-in", "toxiproxy in front of what clusters expose, for the line between the sites"),
 }
 
 
@@ -299,6 +307,7 @@ def status_document(state: SandboxState, *, is_up: bool) -> dict[str, object]:
         "kubeconfig": str(state.kubeconfig),
         "facts": state.read_run_info(),
         "monitoring": monitoring.urls(state),
+        "network": network.document(state),
         "processes": [asdict(row) for row in found],
         "memory_mib": sum(row.memory_mib for row in found),
     }

@@ -83,6 +83,11 @@ class SandboxState:
         return self.path / "monitoring"
 
     @property
+    def network(self) -> Path:
+        """Folder of the network between the sites: what is asked for, and toxiproxy's address."""
+        return self.path / "network"
+
+    @property
     def passphrase(self) -> Path:
         """File with the passphrase that encrypts the secrets in Pulumi's state."""
         return self.path / "passphrase"

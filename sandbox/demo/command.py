@@ -19,6 +19,7 @@ from rich.markup import escape
 from sandbox.demo import INDENT, SOURCE, TARGET, StageError, Stages, current, measurements, uninterrupted
 from sandbox.demo.in_sandbox import SandboxClusters, refuse_if_running
 from sandbox.demo.kubernetes import DemoRefusedError
+from sandbox.network_command import conditions
 from sandbox.pulumi import PulumiError
 from sandbox.state import SandboxState
 from sandbox.toolchain import locate
@@ -250,13 +251,17 @@ class Demo:
 _FAILED, _REFUSED = 1, 2
 
 
-def in_sandbox(state: SandboxState, console: Console, *, keep: bool) -> int:
-    """Run the demo in a sandbox that is started for it."""
+def in_sandbox(state: SandboxState, console: Console, *, keep: bool, latency: str | None = None) -> int:
+    """Run the demo in a sandbox that is started for it, with this round trip between the sites: `100ms`.
+
+    Raises NetworkUsageError for a latency that is none.
+    """
+    conditions(latency, None, None)
     try:
         refuse_if_running(state)
     except StageError as error:
         return _refused(error)
-    return Demo(SandboxClusters(state, locate()), console).run(keep=keep)
+    return Demo(SandboxClusters(state, locate(), latency), console).run(keep=keep)
 
 
 def on_current(

@@ -29,8 +29,9 @@ class SandboxClusters:
     timeout_factor = 1.0
     failover: tuple[str, ...] = ("--unplanned",)
 
-    def __init__(self, state: SandboxState, tools: Tools) -> None:
+    def __init__(self, state: SandboxState, tools: Tools, latency: str | None = None) -> None:
         self._state = state
+        self._latency = latency
         self._pulumi = Pulumi(state, tools)
         self._processes = Processes(state)
         state.create()
@@ -55,9 +56,12 @@ class SandboxClusters:
         return {**os.environ, **self._pulumi.environment()}
 
     def begin(self, stages: Stages) -> None:
-        """Start the sandbox."""
+        """Start the sandbox, and put the distance between the sites before there are any."""
         with stages.stage("sandbox up"):
             self._sandbox(stages, "sandbox-up", "up", timeout_s=UP_S)
+        if self._latency is not None:
+            with stages.stage(f"{self._latency} between the sites"):
+                self._sandbox(stages, "network", "network", "--latency", self._latency, timeout_s=UP_S)
 
     def up(self, stages: Stages, stack: str) -> None:
         """Bring a stack up as it ships; raises PulumiError."""

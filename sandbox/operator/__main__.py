@@ -17,6 +17,8 @@ import kopf
 
 from sandbox import processes
 from sandbox.monitoring import MonitoringFiles
+from sandbox.network import PROCESS as NETWORK
+from sandbox.network import NetworkFiles
 from sandbox.operator import admin, java_processes
 from sandbox.operator.admin import ClusterLookup
 from sandbox.operator.java_processes import ProcessRegistry, ProcessSupervisor
@@ -39,6 +41,7 @@ from sandbox.operator.kubernetes_api import (
 )
 from sandbox.operator.mirrors import Mirrors
 from sandbox.operator.monitoring import Monitoring, Programs
+from sandbox.operator.network import Proxies
 from sandbox.operator.olm import Catalogs, OperatorGroups, Subscriptions
 from sandbox.operator.reconcile import Dispatcher, Key, OperatorMetrics, Reconciler, Reconciliation, serve_metrics
 from sandbox.operator.topics import Topics
@@ -65,6 +68,7 @@ class OperatorContext:
     jmx_exporter: Path
     metrics_reporter: Path
     monitoring: Programs
+    toxiproxy: Path
     processes: ProcessRegistry
 
 
@@ -86,7 +90,8 @@ def run(context: OperatorContext, liveness_port: int) -> None:
     lookup = ClusterLookup(kubernetes, clusters, clusters_folder)
     own_metrics = OperatorMetrics()
     exporter, logs = context.jmx_exporter, context.logs
-    kafkas = Kafkas(kubernetes, clusters, supervisor, java, own_metrics, exporter, clusters_folder, logs)
+    network = Proxies(supervisor, context.toxiproxy, NetworkFiles(context.folder / "network"), logs / f"{NETWORK}.log")
+    kafkas = Kafkas(kubernetes, clusters, supervisor, java, own_metrics, exporter, clusters_folder, logs, network)
     worker_tools = WorkerTools(supervisor, java, exporter, context.metrics_reporter, mirrors_folder, logs)
     mirrors = Mirrors(kubernetes, worker_tools)
     reconcilers: list[Reconciler] = [
@@ -254,6 +259,7 @@ def main() -> int:
         jmx_exporter=tools.jmx_exporter,
         metrics_reporter=tools.metrics_reporter,
         monitoring=Programs(tools.prometheus, tools.promtool, tools.alertmanager, tools.amtool),
+        toxiproxy=tools.toxiproxy,
         processes=Processes(state),
     )
     run(context, options.liveness_port)

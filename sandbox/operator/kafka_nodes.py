@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import pki, processes
+from sandbox.network import BEHIND
 from sandbox.operator import NotReadyError, metrics_config
 from sandbox.state import read_json, write_json
 
@@ -25,12 +26,20 @@ CLIENTS, CLIENTS_ISSUER = "clients-ca.crt", "clients-ca-issuer.crt"
 
 @dataclass(frozen=True)
 class Node:
-    """One broker process: its pool, its node id, and the port of every listener by Strimzi's listener name."""
+    """One broker process: its pool, its node id, and the port of every listener by Strimzi's listener name.
+
+    Clients use these ports. Behind a network the broker listens on another one, which has the listener's name too.
+    """
 
     pool: str
     id: int
     roles: tuple[str, ...]
     ports: dict[str, int]
+
+    @property
+    def bound(self) -> dict[str, int]:
+        """The ports that the broker itself listens on."""
+        return {key: self.ports.get(key + BEHIND, port) for key, port in self.ports.items() if not key.endswith(BEHIND)}
 
 
 @dataclass(frozen=True)
@@ -73,10 +82,12 @@ def plan(
     listeners: list[dict[str, Any]],
     *,
     metrics: bool = False,
+    network: bool = False,
 ) -> Layout:
     """The cluster's layout: the stored one, with ports for new listeners; raises NotReadyError if it cannot be had.
 
-    The number of nodes is fixed at creation: the nodes are controllers with a static quorum.
+    The number of nodes is fixed at creation: the nodes are controllers with a static quorum. With a network, what is
+    exposed keeps its port, which a proxy takes over, and has another one behind it.
     """
     if not pools:
         raise NotReadyError(
@@ -100,6 +111,10 @@ def plan(
         stored = _new(wanted)
     keys = [CONTROL_PLANE, REPLICATION, *(listener_key(entry["name"], entry["port"]) for entry in listeners)]
     keys += [METRICS] if metrics else []
+    keys += [
+        listener_key(entry["name"], entry["port"]) + BEHIND for entry in listeners if network and is_outside(entry)
+    ]
+    stored["network"] = network
     for node in stored["nodes"]:
         known = node["ports"]
         processes.reserve_ports(list(known.values()))
@@ -213,7 +228,7 @@ def server_properties(layout: Layout, node: Node, spec: dict[str, Any]) -> dict[
         "controller.quorum.voters": ",".join(
             f"{other.id}@127.0.0.1:{other.ports[CONTROL_PLANE]}" for other in layout.nodes
         ),
-        "listeners": ",".join(f"{key.upper()}://127.0.0.1:{node.ports[key]}" for key in [*internal, *clients]),
+        "listeners": ",".join(f"{key.upper()}://127.0.0.1:{node.bound[key]}" for key in [*internal, *clients]),
         "advertised.listeners": ",".join(
             f"{key.upper()}://127.0.0.1:{node.ports[key]}" for key in [*internal[1:], *clients]
         ),
@@ -277,10 +292,15 @@ def check_listeners(cluster: str, entries: list[dict[str, Any]]) -> None:
 
 def listener_warnings(cluster: str, entries: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Reason and message if a listener is open to the outside elsewhere and only to this machine here."""
-    outside = [f"{entry['name']} ({entry['type']})" for entry in entries if entry.get("type") not in INTERNAL]
+    outside = [f"{entry['name']} ({entry['type']})" for entry in entries if is_outside(entry)]
     if not outside:
         return []
     return [("ServedOnLoopback", f"Kafka {cluster}: {', '.join(outside)} on 127.0.0.1 only: this is the sandbox.")]
+
+
+def is_outside(entry: dict[str, Any]) -> bool:
+    """Whether a listener is open to other sites."""
+    return entry.get("type") not in INTERNAL
 
 
 def authentication(entry: dict[str, Any]) -> str | None:

@@ -20,6 +20,7 @@ from . import NotReadyError, admin, certificates, java_processes, metrics_config
 from .java_processes import ProcessSupervisor, last_error_line
 from .kubernetes_api import KAFKA, LABEL, NODE_POOL, Kubernetes, Object
 from .metrics_config import Exporter, Metrics
+from .network import Proxies
 from .reconcile import AGAIN_S, CLIENTS_CA, CLUSTER_CA, OperatorMetrics, Outcome
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class Kafkas:
     jmx_exporter: Path
     folder: Path
     logs: Path
+    network: Proxies | None = None
     resource = KAFKA
     finalizer: str | None = "sandbox.strimzi.io/processes"
 
@@ -54,9 +56,15 @@ class Kafkas:
         try:
             metrics = metrics_config.read(self.kubernetes, resource, spec)
             home = self.home(namespace, name)
-            plan = kafka_nodes.plan(home, namespace, name, pools, spec["listeners"], metrics=metrics is not None)
+            plan = kafka_nodes.plan(
+                *(home, namespace, name, pools, spec["listeners"]),
+                metrics=metrics is not None,
+                network=self.network is not None and self.network.are_wanted(),
+            )
             _write_rules(plan, metrics)
             health = self._secure_and_run(plan, resource)
+            if left := self._keep_network(plan):
+                raise NotReadyError("NetworkNotReady", f"Kafka {name}: {'; '.join(left)}.", retry_s=1)
         except NotReadyError:
             self._pool_status(pools, None)
             raise
@@ -77,6 +85,8 @@ class Kafkas:
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
         """Stop the brokers and remove their data."""
         self.clusters.forget(namespace, name)
+        if self.network:
+            self.network.remove(namespace, name)
         prefix = f"kafka.{namespace}.{name}."
         for process in self.supervisor.processes.names():
             if process.startswith(prefix):
@@ -137,14 +147,19 @@ class Kafkas:
             logger.info("%s: restart with its new configuration", plan.process(node))
             self.supervisor.stop(plan.process(node))
             self._start(plan, node)
+            self._keep_network(plan)
             health = self._wait_until_back(plan)
         return health
+
+    def _keep_network(self, plan: Layout) -> list[str]:
+        """Proxies that cannot be made yet, with the reason."""
+        return self.network.keep(plan) if self.network else []
 
     def _start(self, plan: Layout, node: Node) -> None:
         name = plan.process(node)
         if self.supervisor.processes.held(name) or self.supervisor.wait_s(name) > 0:
             return
-        for listener, port in node.ports.items():
+        for listener, port in node.bound.items():
             if not processes.is_free_port(port):
                 raise NotReadyError(
                     "PortTaken",

@@ -8,6 +8,9 @@ import pytest
 from rich.console import Console
 
 from sandbox.demo import StageError, Stages, _step
+from sandbox.demo.in_sandbox import SandboxClusters
+from sandbox.state import SandboxState
+from sandbox.toolchain import Tools
 
 
 def stages(folder: Path) -> tuple[Stages, io.StringIO]:
@@ -59,3 +62,17 @@ def test_the_step_of_a_failover_is_read_from_its_log(tmp_path: Path) -> None:
     assert _step(log) == ""
     log.write_text("[1/6] drain: wait\n[1/6] drain: done in 2 s\n[2/6] prove: verify\nverdict pass\n", "utf-8")
     assert _step(log) == "[2/6] prove"
+
+
+@pytest.mark.parametrize(("latency", "second"), [(None, []), ("100ms", [("network", "--latency", "100ms")])])
+def test_a_distance_is_put_between_the_sites_before_there_are_any(
+    state: SandboxState, tools: Tools, monkeypatch: pytest.MonkeyPatch, latency: str | None, second: list[object]
+) -> None:
+    commands: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        SandboxClusters, "_sandbox", lambda _clusters, _stages, _label, *words, timeout_s: commands.append(words)
+    )
+    demo, written = stages(state.path)
+    SandboxClusters(state, tools, latency).begin(demo)
+    assert commands == [("up",), *second]
+    assert ("100ms between the sites" in written.getvalue()) is (latency is not None)
