@@ -187,7 +187,7 @@ class GoProgram:
             title=self.title,
             is_done=entry.is_complete,
             run=lambda commands: self._build(entry, commands),
-            lane="go",
+            lane="small go programs",  # while the modules of the large ones are downloaded, which need what it compiles
             tool="go",
             disk_mib=8,
         )
