@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from kafka import checkpoints
 from kafka.cluster import Cluster
+from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.console import AdaptiveTable, Column
 from ops.errors import OpsError
@@ -20,6 +21,7 @@ from ops.offsets.current_offsets import Log, committed, logs, translate
 from ops.offsets.entries import OffsetsByGroup, format_offset
 from ops.recovery import group_offsets
 from ops.recovery.mirror_context import MirrorContext
+from settings.text import format_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,17 +138,25 @@ def carry_out(cluster: Cluster, wanted: Plan) -> None:
     """Set the offsets of the plan; raises OpsError that names the groups that were set. It is safe to repeat."""
     group_offsets.require_inactive(cluster, wanted.groups)
     done: list[str] = []
-    for group, offsets in wanted.groups.items():
+    try:
+        for group, _ in group_offsets.commit_each(cluster, wanted.groups.items()):
+            done.append(group)
+    except OpsError as error:
+        left = {group: offsets for group, offsets in wanted.groups.items() if group not in done}
         try:
-            group_offsets.commit(cluster, group, offsets)
-        except OpsError as error:
-            raise OpsError(f"{error} Set by now: {', '.join(done) or 'no group'}.") from None
-        except KeyboardInterrupt:
-            raise OpsError(
-                f"Interrupted. Set by now: {', '.join(done) or 'no group'}, perhaps {group}. Run the same command "
-                "again: it sets what is left."
-            ) from None
-        done.append(group)
+            done += group_offsets.standing(cluster, left)
+        except ClusterError as silent:
+            raise OpsError(f"{error} Set by now: {_names(done)}, perhaps others: {silent}") from None
+        raise OpsError(f"{error} Set by now: {_names(done)}.") from None
+    except KeyboardInterrupt:
+        raise OpsError(
+            f"Interrupted. Set by now: {_names(done)}, perhaps others, for several are set at the same time. Run the "
+            "same command again: it sets what is left."
+        ) from None
+
+
+def _names(groups: Sequence[str]) -> str:
+    return format_names(groups) if groups else "no group"
 
 
 def synced_offsets(pair: MirrorContext, target: Cluster, groups: list[str]) -> OffsetsByGroup:

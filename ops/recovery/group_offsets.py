@@ -71,25 +71,15 @@ def wait_until_inactive(cluster: Cluster, groups: Mapping[str, object], say: Cal
         time.sleep(LOOK_EVERY_S)
 
 
-def commit(
-    cluster: Cluster, group: str, offsets: Offsets, require_permission: Callable[[], None] = lambda: None
-) -> None:
-    """Set a group's offsets of the next records to read, and read them back; raises OpsError.
-
-    Offsets are set where they differ only: what is right already is not touched, so that it is safe to do again.
-    `require_permission` is called right before they are set, and raises if they must not be.
-    """
-    for _ in commit_each(cluster, [(group, offsets)], require_permission):
-        pass
-
-
 def commit_each(
     cluster: Cluster, wanted: Iterable[tuple[str, Offsets]], require_permission: Callable[[], None] = lambda: None
 ) -> Iterator[tuple[str, Offsets]]:
-    """Do for many groups what `commit` does for one, and yield each with its offsets once it stands there.
+    """Set groups' offsets of the next records to read, and yield each group with its offsets once it stands there.
 
-    Several groups are set at the same time. If one is refused, no more requests are sent, those that are in flight are
-    waited for, and OpsError is raised for the first one that was refused.
+    Offsets are set where they differ only: what is right already is not touched, so that it is safe to do again.
+    `require_permission` is called right before they are set, and raises if they must not be. Several groups are set at
+    the same time. If one is refused, no more requests are sent, those that are in flight are waited for, and OpsError
+    is raised for the first one that was refused.
     """
     left = iter(wanted)
     while part := dict(islice(left, GROUPS_AT_ONCE)):
@@ -101,6 +91,12 @@ def commit_each(
         for group, offsets in part.items():
             _require_set(cluster, group, offsets, now.get(group, offsets))
             yield group, offsets
+
+
+def standing(cluster: Cluster, wanted: Mapping[str, Offsets]) -> list[str]:
+    """Return the groups that stand at all of these offsets; raises ClusterError if they cannot be read."""
+    known = cluster.group_offsets(wanted)
+    return [group for group, offsets in wanted.items() if not _differing(known[group], offsets)]
 
 
 def _differing(known: Offsets, wanted: Offsets) -> Offsets:

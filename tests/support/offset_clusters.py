@@ -1,6 +1,6 @@
 """A made-up pair of clusters for the commands about offsets: groups, logs and checkpoints in dictionaries."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,7 @@ class MadeUpPair:
         monkeypatch.setattr(MirrorContext, "source", lambda _: self.source_cluster)
         monkeypatch.setattr(MirrorContext, "target", lambda _: self.target_cluster)
         monkeypatch.setattr(verify, "run", self._run)
-        monkeypatch.setattr(group_offsets, "commit", self._commit)
+        monkeypatch.setattr(group_offsets, "commit_each", self._commit_each)
         monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: self._claims())
         monkeypatch.setattr(mirror_position, "open_reader", lambda *_: (self, ""))
         return self
@@ -123,9 +123,13 @@ class MadeUpPair:
             found[key].add(Checkpoint(0, offset))
         return OffsetTranslation(checkpoints=found)
 
-    def _commit(self, cluster: MadeUpCluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        cluster.commits.append(group)
-        cluster.groups.setdefault(group, {}).update(offsets)
+    def _commit_each(
+        self, cluster: MadeUpCluster, wanted: Iterable[tuple[str, Mapping[TopicPartition, int]]]
+    ) -> Iterator[tuple[str, Mapping[TopicPartition, int]]]:
+        for group, offsets in wanted:
+            cluster.commits.append(group)
+            cluster.groups.setdefault(group, {}).update(offsets)
+            yield group, offsets
 
     def _run(self, plan: verify.Plan, folder: Path, *_: Any) -> verify.Verdict:
         """Stands for the job: the target holds each record ten offsets further on than the source."""

@@ -1,13 +1,14 @@
 """The commands about offsets: what is shown and set, what is refused, and that all is refused together."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 from typer.testing import CliRunner, Result
 
 from kafka import lag, mirror_position
@@ -19,6 +20,7 @@ from ops.offsets import offset_plan
 from ops.recovery import group_offsets
 
 from ...support.offset_clusters import SECRET, MadeUpPair
+from ...support.recovery_pair import Side
 
 
 @pytest.fixture
@@ -281,12 +283,42 @@ def test_a_table_is_shown_to_people(made_up: MadeUpPair) -> None:
 
 
 def test_who_interrupts_a_set_learns_which_groups_were_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    def commit(_: Any, group: str, __: Any) -> None:
-        if group == "till":
-            raise KeyboardInterrupt
+    def commit_each(_: Any, wanted: Any) -> Iterator[tuple[str, Any]]:
+        yield next(iter(wanted))
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(group_offsets, "commit", commit)
+    monkeypatch.setattr(group_offsets, "commit_each", commit_each)
     monkeypatch.setattr(group_offsets, "require_inactive", lambda *_: None)
     wanted: Any = SimpleNamespace(groups={"orders": {}, "till": {}, "web": {}})
-    with pytest.raises(OpsError, match=r"Interrupted\. Set by now: orders, perhaps till\. Run the same command again"):
+    with pytest.raises(
+        OpsError, match=r"Interrupted\. Set by now: orders, perhaps others, .* Run the same command again"
+    ):
         offset_plan.carry_out(None, wanted)  # type: ignore[arg-type]  # nothing is asked of the cluster
+
+
+def test_many_groups_are_read_set_and_read_back_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one is refused, those are named that stand where they were to be set."""
+    tp = TopicPartition("items", 0)
+    cluster: Any = Side("es-tgt", {tp: 10}, {})
+    reads, send = list[int](), cluster.admin.alter_consumer_group_offsets
+
+    def group_offsets_of(groups: Any) -> dict[str, dict[TopicPartition, int]]:
+        reads.append(len(list(groups)))
+        return {name: dict(cluster.held.get(name, {})) for name in groups}
+
+    def set_offsets(asked: Any, **options: Any) -> Any:
+        cluster.admin.refused = KafkaError(KafkaError.NON_EMPTY_GROUP) if asked[0].group_id == "g210" else None
+        return send(asked, **options)
+
+    monkeypatch.setattr(cluster, "group_offsets", group_offsets_of)
+    wanted: Any = SimpleNamespace(groups={f"g{number:03}": {tp: 1 + number % 9} for number in range(300)})
+    offset_plan.carry_out(cluster, wanted)
+    assert cluster.held == wanted.groups
+    assert len(reads) == 4
+    cluster.held.clear()
+    monkeypatch.setattr(cluster.admin, "alter_consumer_group_offsets", set_offsets)
+    with pytest.raises(OpsError, match=r"group g210 must be set .* It has members") as caught:
+        offset_plan.carry_out(cluster, wanted)
+    number = len(cluster.held)
+    assert "g211" in cluster.held, "requests that were in flight were carried out"
+    assert f"Set by now: g000, g001, g002, g003, g004, g005, g006, g007 and {number - 8} more." in str(caught.value)

@@ -21,14 +21,14 @@ def cluster() -> Any:
 
 
 def test_only_offsets_that_differ_are_set(cluster: Any) -> None:
-    group_offsets.commit(cluster, "orders", {ITEMS: 7, STORE: 4})
+    list(group_offsets.commit_each(cluster, [("orders", {ITEMS: 7, STORE: 4})]))
     assert cluster.admin.changes == [("orders", *ITEMS, 7)]
-    group_offsets.commit(cluster, "orders", {ITEMS: 7, STORE: 4})
+    list(group_offsets.commit_each(cluster, [("orders", {ITEMS: 7, STORE: 4})]))
     assert len(cluster.admin.changes) == 1
 
 
 def test_a_group_that_does_not_exist_yet_is_made_by_its_offsets(cluster: Any) -> None:
-    group_offsets.commit(cluster, "new", {ITEMS: 0})
+    list(group_offsets.commit_each(cluster, [("new", {ITEMS: 0})]))
     assert cluster.held["new"] == {ITEMS: 0}
 
 
@@ -44,7 +44,7 @@ def test_a_group_that_does_not_exist_yet_is_made_by_its_offsets(cluster: Any) ->
 def test_a_refusal_is_reported_with_its_remedy(cluster: Any, code: int, message: str) -> None:
     cluster.admin.refused = KafkaError(code)
     with pytest.raises(OpsError, match="cluster es-tgt: offsets of group orders must be set") as caught:
-        group_offsets.commit(cluster, "orders", {ITEMS: 7})
+        list(group_offsets.commit_each(cluster, [("orders", {ITEMS: 7})]))
     assert message in str(caught.value)
 
 
@@ -54,7 +54,7 @@ def test_a_refusal_of_one_partition_is_reported_with_its_name(cluster: Any, monk
     answer = cluster.admin._answer(SimpleNamespace(topic_partitions=[part]))
     monkeypatch.setattr(cluster.admin, "alter_consumer_group_offsets", lambda *_, **__: {"orders": answer})
     with pytest.raises(OpsError, match=r"offsets of group orders on items-0 must be set .* Give user es-tgt-user"):
-        group_offsets.commit(cluster, "orders", {ITEMS: 7})
+        list(group_offsets.commit_each(cluster, [("orders", {ITEMS: 7})]))
 
 
 def test_an_offset_that_somebody_else_commits_over_is_reported(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_an_offset_that_somebody_else_commits_over_is_reported(cluster: Any, mon
         cluster.admin, "alter_consumer_group_offsets", lambda asked, **_: {"orders": cluster.admin._answer(asked[0])}
     )
     with pytest.raises(OpsError, match=r"group orders must stand at 7 on items-0 after it was set \(got 3\)"):
-        group_offsets.commit(cluster, "orders", {ITEMS: 7})
+        list(group_offsets.commit_each(cluster, [("orders", {ITEMS: 7})]))
 
 
 def test_groups_with_members_are_refused_by_name(cluster: Any) -> None:

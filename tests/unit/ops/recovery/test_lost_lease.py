@@ -40,7 +40,7 @@ def test_offsets_are_set_only_with_permission_which_is_asked_for_last() -> None:
     cluster.group_offsets = read
 
     with pytest.raises(OpsError, match="no longer"):
-        group_offsets.commit(cluster, "orders", {ITEMS: 7}, forbid)
+        list(group_offsets.commit_each(cluster, [("orders", {ITEMS: 7})], forbid))
     assert (order, cluster.admin.changes) == (["read", "permission"], [])
 
 
