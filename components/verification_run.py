@@ -22,6 +22,8 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
+from contract.report_rows import read_report
+
 PROJECT = Path(__file__).resolve().parents[1]
 STOP_S = 20.0
 POLL_S = 0.5
@@ -80,7 +82,7 @@ def run(
         if not in_time:
             return _error(mirror, f"must end within {deadline_s:.0f} s (got no end). Last line: {last}")
         try:
-            report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+            report = read_report(folder / "report.json", "groups")
         except (OSError, ValueError) as error:
             missing = f"must leave a report (got none at {report_dir}: {error}). {last}"
             return _error(mirror, missing if code in (0, 1) else f"must be able to judge (exit {code}). {last}")

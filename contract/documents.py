@@ -1,15 +1,13 @@
-"""The JSON documents of a verification: its request, read with all its problems together, and the rows of its report.
+"""The request of a verification: read from its JSON document with all its problems together, its secrets resolved.
 
-The request's secrets are resolved; no cluster is contacted. A report may have a million rows: they are written one by
-one, and read without a dictionary for each, which takes more than a kilobyte for a group's position. Does not own what
-rows contain.
+No cluster is contacted. Does not own the rows of a report, see report_rows.py.
 """
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args, overload
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -21,7 +19,6 @@ DEEPEST = 30  # the request itself needs five
 _TOO_DEEP = "nested too deep"
 _ROLES = ("source", "target")
 Location = tuple[str | int, ...]
-Row = Mapping[str, Any]
 
 
 class _Object(dict[str, Any]):
@@ -184,76 +181,3 @@ def _subject(path: Location) -> str:
 def _text(path: Location) -> str:
     parts = (f"[{part}]" if isinstance(part, int) else f".{format_value(part, quoted=False)}" for part in path)
     return "".join(parts).removeprefix(".") or "request"
-
-
-class LazyRows(Sequence[Row]):
-    """Rows made of `items` by `row`, each time anew; what is done to all of them by `mapped` is done to each then."""
-
-    def __init__(self, items: Sequence[Any], row: Callable[[Any], Row]) -> None:
-        self._items = items
-        self._row = row
-
-    def mapped(self, change: Callable[[Row], Row]) -> "LazyRows":
-        """Return the rows with a change that is made to each when it is read."""
-        row = self._row
-        return LazyRows(self._items, lambda item: change(row(item)))
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[Row]:
-        return map(self._row, self._items)
-
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> "LazyRows": ...
-
-    def __getitem__(self, index: int | slice) -> "Row | LazyRows":
-        if isinstance(index, slice):
-            return LazyRows(self._items[index], self._row)
-        return self._row(self._items[index])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # as of a list
-
-
-class CompactRow(Row):
-    """A row that shares its keys with all others of the same keys."""
-
-    __slots__ = ("_places", "_values")
-
-    def __init__(self, places: Mapping[str, int], values: tuple[Any, ...]) -> None:
-        self._places = places
-        self._values = values
-
-    def __getitem__(self, key: str) -> Any:
-        return self._values[self._places[key]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-
-class RowReader:
-    """Makes compact rows of the objects of a JSON text (`object_hook`) that have all of these keys."""
-
-    def __init__(self, *keys: str) -> None:
-        self._keys = frozenset(keys)
-        self._places: dict[tuple[str, ...], dict[str, int]] = {}
-        self._texts: dict[str, str] = {}
-
-    def __call__(self, found: dict[str, Any]) -> Row:
-        """Return the object as it is, or as a compact row; texts that many rows have are in memory once."""
-        if not found.keys() >= self._keys:
-            return found
-        names = tuple(found)
-        places = self._places.setdefault(names, {name: at for at, name in enumerate(names)})
-        texts = self._texts
-        values = (texts.setdefault(one, one) if isinstance(one, str) else one for one in found.values())
-        return CompactRow(places, tuple(values))

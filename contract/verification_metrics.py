@@ -10,11 +10,15 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge
 
+from contract.report_rows import columns
+
 JOB = "rt_inventory_verification"
 VERDICTS = ("pass", "fail", "unknown", "error", "stopped")
 STATES = {True: 1, False: 0, None: -1}
 JUDGED = ("pass", "fail", "unknown")
 UNITS = ("seconds", "records")
+GROUP_METRICS = ("group", "skipped", "repeated")
+"""What is read of a report's row of a group's position."""
 # Findings of these kinds are judged by the check named here; all other kinds are ordinary and only shown.
 JUDGED_BY = {
     "lost": "records_complete",
@@ -49,9 +53,6 @@ class _Bound:
 
     def set(self, value: float, *labels: str) -> None:
         self._gauge.labels(*self._owner, *labels).set(value)
-
-    def add(self, value: float, *labels: str) -> None:
-        self._gauge.labels(*self._owner, *labels).inc(value)
 
 
 def registry(result: Mapping[str, Any]) -> CollectorRegistry:
@@ -96,9 +97,14 @@ def _findings(gauge: _Gauges, result: Mapping[str, Any]) -> None:
 def _groups(gauge: _Gauges, result: Mapping[str, Any]) -> None:
     skipped = gauge("group_skipped_records", "Records a group would skip at its synced offsets.", "group")
     repeated = gauge("group_repeated_records", "Records a group would read again at its synced offsets.", "group")
-    for one in result.get("groups") or ():
-        skipped.add(one["skipped"], one["group"])
-        repeated.add(one["repeated"], one["group"])
+    of_groups: dict[str, list[int]] = {}
+    for group, never, again in columns(result.get("groups") or (), *GROUP_METRICS):
+        total = of_groups.setdefault(group, [0, 0])
+        total[0] += never
+        total[1] += again
+    for group, (never, again) in of_groups.items():
+        skipped.set(never, group)
+        repeated.set(again, group)
 
 
 def totals(result: Mapping[str, Any]) -> dict[str, int]:

@@ -7,7 +7,7 @@ their records is the order in which they were written.
 import struct
 from array import array
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from contract.verification_request import Mirror
@@ -35,25 +35,44 @@ class Checkpoint:
     written_ms: int | None = field(default=None, compare=False)
 
 
-@dataclass(slots=True)
 class CheckpointHistory:
     """The last `HISTORY` checkpoints of one key that the topic holds, 24 bytes each: a mirror may have a million keys.
 
-    `highest` is the greatest `downstream` of all of them, however many followed it.
+    `numbers` are the greatest `downstream` of all checkpoints, and source offset, target offset and time of the last.
     """
 
-    highest: int = -1
-    _numbers: "array[int]" = field(default_factory=lambda: array("q"))
+    __slots__ = ("_numbers",)
+
+    def __init__(self, numbers: "array[int] | None" = None) -> None:
+        self._numbers = array("q", (-1,)) if numbers is None else numbers
+
+    @property
+    def highest(self) -> int:
+        """The greatest `downstream` of all of them, however many followed it; -1 if there is none."""
+        return self._numbers[0]
 
     @property
     def newest(self) -> list[Checkpoint]:
         """The last `HISTORY` checkpoints, the newest at the end."""
-        return [self._at(start) for start in range(0, len(self._numbers), _PER_CHECKPOINT)]
+        return [self._at(start) for start in range(1, len(self._numbers), _PER_CHECKPOINT)]
 
     @property
     def last(self) -> Checkpoint | None:
         """The newest checkpoint, None if there is none."""
-        return self._at(len(self._numbers) - _PER_CHECKPOINT) if self._numbers else None
+        return None if self.is_empty else self._at(len(self._numbers) - _PER_CHECKPOINT)
+
+    @property
+    def last_offsets(self) -> list[int] | None:
+        """Source and target offset of the newest checkpoint, None if there is none."""
+        return None if self.is_empty else self._numbers[-_PER_CHECKPOINT:-1].tolist()
+
+    def newest_up_to(self, upstream: int) -> Checkpoint | None:
+        """Return the newest checkpoint whose source offset is at most this one."""
+        numbers = self._numbers
+        for start in range(len(numbers) - _PER_CHECKPOINT, 0, -_PER_CHECKPOINT):
+            if numbers[start] <= upstream:
+                return self._at(start)
+        return None
 
     def add(self, checkpoint: Checkpoint) -> None:
         """Take in the next checkpoint."""
@@ -61,25 +80,70 @@ class CheckpointHistory:
 
     def append(self, upstream: int, downstream: int, written_ms: int | None) -> None:
         """Take in the next checkpoint by its values."""
-        self.highest = max(self.highest, downstream)
-        self._numbers.extend((upstream, downstream, _NO_TIME if written_ms is None else written_ms))
-        if len(self._numbers) > HISTORY * _PER_CHECKPOINT:
-            del self._numbers[:_PER_CHECKPOINT]
+        numbers = self._numbers
+        numbers[0] = max(numbers[0], downstream)
+        numbers.extend((upstream, downstream, _NO_TIME if written_ms is None else written_ms))
+        if len(numbers) > 1 + HISTORY * _PER_CHECKPOINT:
+            del numbers[1 : 1 + _PER_CHECKPOINT]
 
     @property
     def is_empty(self) -> bool:
         """Whether there is none."""
-        return not self._numbers
+        return len(self._numbers) == 1
 
     def proves(self, committed: int, synced: int) -> bool:
         """Whether one of them leads from `committed` or before it to `synced` or beyond."""
         numbers = self._numbers
-        starts = range(0, len(numbers), _PER_CHECKPOINT)
+        starts = range(1, len(numbers), _PER_CHECKPOINT)
         return any(numbers[start] <= committed and numbers[start + 1] >= synced for start in starts)
 
     def _at(self, start: int) -> Checkpoint:
         upstream, downstream, written_ms = self._numbers[start : start + _PER_CHECKPOINT]
         return Checkpoint(upstream, downstream, None if written_ms == _NO_TIME else written_ms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CheckpointHistory) and self._numbers == other._numbers
+
+    __hash__ = None  # type: ignore[assignment]  # it grows
+
+
+class CheckpointHistories(Mapping[CheckpointKey, CheckpointHistory]):
+    """The histories of many keys: for each a small array, and neither the key nor the history as an object."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, str], dict[int, array[int]]] = {}
+
+    def of_partitions(self, group: str, topic: str) -> "dict[int, array[int]]":
+        """Return the numbers of the histories of a group in a topic, by partition: what is added to it is here."""
+        return self._held.setdefault((group, topic), {})
+
+    def __getitem__(self, key: CheckpointKey) -> CheckpointHistory:
+        return CheckpointHistory(self._held[key[:2]][key[2]])
+
+    def __iter__(self) -> Iterator[CheckpointKey]:
+        return ((group, topic, number) for (group, topic), held in self._held.items() for number in held)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._held.values()))
+
+
+class LastDownstream(Mapping[CheckpointKey, int]):
+    """The target offset of the newest checkpoint of each key."""
+
+    def __init__(self, histories: Mapping[CheckpointKey, CheckpointHistory]) -> None:
+        self._histories = histories
+
+    def __getitem__(self, key: CheckpointKey) -> int:
+        found = self._histories[key].last_offsets
+        if found is None:
+            raise KeyError(key)
+        return found[1]
+
+    def __iter__(self) -> Iterator[CheckpointKey]:
+        return (key for key, history in self._histories.items() if not history.is_empty)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 @dataclass(frozen=True)
@@ -120,7 +184,7 @@ class OffsetTranslation:
     `syncs` is None if the request does not name the topic. A problem says why something could not be read.
     """
 
-    checkpoints: dict[CheckpointKey, CheckpointHistory] = field(default_factory=dict)
+    checkpoints: Mapping[CheckpointKey, CheckpointHistory] = field(default_factory=dict)
     syncs: dict[TopicPartition, OffsetSyncHistory] | None = None
     problems: tuple[str, ...] = ()
 
@@ -172,27 +236,28 @@ def _records(cluster: Cluster, topic: str) -> Iterable[Record]:
             reader.close()
 
 
-def checkpoints(records: Iterable[Record]) -> dict[CheckpointKey, CheckpointHistory]:
+def checkpoints(records: Iterable[Record]) -> CheckpointHistories:
     """Return the last checkpoints per group, target topic and partition; a tombstone forgets them."""
-    found: dict[CheckpointKey, CheckpointHistory] = {}
+    found = CheckpointHistories()
     names: dict[str, str] = {}  # all keys of a group share its name, and those of a topic the topic's
-    of_prefix: dict[bytes, tuple[str, str] | None] = {}  # what all partitions of a group in a topic begin with
+    of_prefix: dict[bytes, dict[int, array[int]] | None] = {}  # of a group in a topic
     for raw, value, *written in records:
         prefix, number = (raw or b"")[: -_NUMBER.size], (raw or b"")[-_NUMBER.size :]
         if prefix not in of_prefix:
-            of_prefix[prefix] = _group_and_topic(prefix, names)
-        known = of_prefix[prefix]
-        if known is None:
+            known = _group_and_topic(prefix, names)
+            of_prefix[prefix] = None if known is None else found.of_partitions(*known)
+        histories = of_prefix[prefix]
+        if histories is None:
             continue
-        key = (*known, *_NUMBER.unpack(number))
+        (partition,) = _NUMBER.unpack(number)
         if value is None:
-            found.pop(key, None)
+            histories.pop(partition, None)
         elif len(value) >= _CHECKPOINT.size:
             _, upstream, downstream = _CHECKPOINT.unpack_from(value)
-            history = found.get(key)
-            if history is None:
-                history = found[key] = CheckpointHistory()
-            history.append(upstream, downstream, written[0] if written else None)
+            numbers = histories.get(partition)
+            if numbers is None:
+                numbers = histories[partition] = array("q", (-1,))
+            CheckpointHistory(numbers).append(upstream, downstream, written[0] if written else None)
     return found
 
 
@@ -235,28 +300,32 @@ def decode_sync(raw: bytes | None, value: bytes | None) -> tuple[TopicPartition,
 
 
 def offsets_to_verify(
-    found: OffsetTranslation, wanted: Mapping[CheckpointKey, TopicPartition], cut: Mapping[TopicPartition, int]
+    found: OffsetTranslation, wanted: Iterable[tuple[CheckpointKey, TopicPartition]], cut: Mapping[TopicPartition, int]
 ) -> list[SourceOffset]:
     """Return the (topic, partition, source offset) whose true image is needed to judge the translation.
 
-    `wanted` maps the group, target topic and partition of each position to its partition of the source; `cut` holds
-    the offsets up to which records are compared. Only partitions in which a group has a position are asked for: there
+    `wanted` yields the key of each position among the checkpoints and its partition of the source; `cut` holds the
+    offsets up to which records are compared. Only partitions in which a group has a position are asked for: there
     MirrorMaker's own records count. At most one checkpoint per position and SYNCS_JUDGED syncs per partition.
     """
     asked: dict[SourceOffset, None] = {}
-    for key, tp in wanted.items():
+    partitions: dict[TopicPartition, None] = {}
+    for key, tp in wanted:
+        partitions[tp] = None
         one = judged_checkpoint(found, key, cut.get(tp, 0))
         if one is not None:
             asked[*tp, one.upstream] = None
-    for tp in dict.fromkeys(wanted.values()):
+            if len(asked) == OFFSETS_MAX:
+                return list(asked)
+    for tp in partitions:
         asked |= dict.fromkeys((*tp, one.upstream) for one in judged_syncs(found, tp, cut.get(tp, 0)))
     return list(asked)[:OFFSETS_MAX]
 
 
 def judged_checkpoint(found: OffsetTranslation, key: CheckpointKey, cut: int) -> Checkpoint | None:
     """Return the newest checkpoint that lies within what was compared."""
-    history = found.checkpoints.get(key, CheckpointHistory())
-    return next((one for one in reversed(history.newest) if one.upstream <= cut), None)
+    history = found.checkpoints.get(key)
+    return history.newest_up_to(cut) if history is not None else None
 
 
 def judged_syncs(found: OffsetTranslation, tp: TopicPartition, cut: int) -> list[OffsetSync]:

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from confluent_kafka import KafkaError, KafkaException
 
-from contract.documents import LazyRows
 from contract.fields import VerificationError
+from contract.report_rows import LazyRows
 from contract.verification_request import ClusterConfig
 from kafka import connectivity
 from kafka.connectivity import Broker, connection_error

@@ -1,45 +1,18 @@
 """The mirrored consumer groups on both clusters: positions, states, consumer group lag, and which do not exist."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from contract.verification_request import Mirror, Request
 from kafka import checkpoints
-from kafka.checkpoints import Checkpoint, CheckpointKey, OffsetTranslation
+from kafka.checkpoints import Checkpoint, CheckpointHistory, CheckpointKey, LastDownstream, OffsetTranslation
 from kafka.cluster import Cluster
 from kafka.errors import ClusterError
+from kafka.group_positions import FIELDS, NONE, GroupPosition, GroupPositions
 from kafka.mirror_position import Deadline, Log
 from kafka.topic_partition import TopicPartition
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GroupPosition:
-    """The offsets of one group in one partition: each is that of the next record to read.
-
-    `lowest` to `highest` are the target offsets that skip nothing and repeat only doubled records; `lowest` is the
-    exact one. They are None while nothing of the partition lies on the target. `back` is the exact one at the source
-    for a consumer that has read on the target up to `synced`; None if it is unknown. `active`: the group has
-    members on the target. `unclaimed`: no checkpoint that is left has an offset as high as the synced one.
-    """
-
-    group: str
-    topic: str
-    partition: int
-    committed: int
-    synced: int | None
-    lowest: int | None = None
-    highest: int | None = None
-    back: int | None = None
-    unread: int = 0
-    skipped: int = 0
-    repeated: int = 0
-    active: bool = False
-    unclaimed: bool = False
-    judged: bool = False
-
-
-_FIELDS = tuple(one.name for one in fields(GroupPosition))
 IDLE = ("EMPTY", "DEAD", "UNKNOWN")
 GroupStates = tuple[Mapping[str, str], Mapping[str, str]]
 """The states of all groups by name: at the source, and on the target."""
@@ -62,7 +35,7 @@ class Groups:
     offsets of the checkpoints that were there in the first reading: what had to be synced when the wait was over.
     """
 
-    positions: list[GroupPosition] = field(default_factory=list)
+    positions: Sequence[GroupPosition] = field(default_factory=GroupPositions)
     source_states: Mapping[str, str] = field(default_factory=dict)
     target_states: Mapping[str, str] = field(default_factory=dict)
     logs: Mapping[TopicPartition, LogRange] = field(default_factory=dict)
@@ -74,9 +47,21 @@ class Groups:
         return one.group, mirror.target_topic(one.topic), one.partition
 
     @property
+    def by_column(self) -> GroupPositions:
+        """The positions by column."""
+        return GroupPositions.of(self.positions)
+
+    def keys(self, mirror: Mirror) -> Iterator[tuple[CheckpointKey, TopicPartition]]:
+        """Yield the key of each position among the checkpoints, and its partition of the source."""
+        positions = self.by_column
+        remote = [(mirror.target_topic(topic), number) for topic, number in positions.partitions]
+        for group, partition in zip(positions.group_numbers, positions.partition_numbers, strict=True):
+            yield (positions.groups[group], *remote[partition]), positions.partitions[partition]
+
+    @property
     def missing(self) -> list[str]:
         """Groups with a position at the source that do not exist on the target."""
-        return sorted({one.group for one in self.positions} - set(self.target_states))
+        return sorted(self.by_column.group_names - set(self.target_states))
 
     def lag(self, one: GroupPosition) -> int | None:
         """Offsets that a group has not read at the source; what the log no longer holds cannot be read any more."""
@@ -96,7 +81,7 @@ class Groups:
         """Return everything about one position as JSON values."""
         checkpoint = self.checkpoint(one, mirror)
         return {
-            **{name: getattr(one, name) for name in _FIELDS},
+            **{name: getattr(one, name) for name in FIELDS},
             "source_state": self.source_states.get(one.group),
             "target_state": self.target_states.get(one.group),
             "missing_on_target": one.group not in self.target_states,
@@ -125,22 +110,31 @@ def read(
     `denied` gets the groups whose offsets cannot be read, each with the reason, as a rule the right that is missing.
     """
     held = set(occupied)
-    first: dict[CheckpointKey, int] | None = None
+    first: Mapping[CheckpointKey, int] | None = None
     while True:
         found = collect(source, target, request, held, denied)
-        last = {key: last.downstream for key, known in found.translation.checkpoints.items() if (last := known.last)}
-        first = (last if request.mirror.sync_group_offsets else {}) if first is None else first
-        late = [one for one in found.positions if not one.active and _late(one, request.mirror, first)]
-        if not late or deadline.over or not request.mirror.sync_group_offsets:
+        if first is None:
+            first = LastDownstream(found.translation.checkpoints) if request.mirror.sync_group_offsets else {}
+        waits = request.mirror.sync_group_offsets and not deadline.over
+        late = _first_late(found, request.mirror, first) if waits else None
+        if late is None:
             translation = checkpoints.with_syncs(found.translation, source, target, request.mirror)
-            return replace(found, logs=_logs(source, found.positions, request), translation=translation, due=first)
-        log(f"waiting for the mirror to sync group {late[0].group} on {late[0].topic}-{late[0].partition}")
+            return replace(found, logs=_logs(source, found.by_column, request), translation=translation, due=first)
+        first = dict(first)  # else all that was read the first time would stay in memory
+        log(f"waiting for the mirror to sync group {late[0]} on {late[1]}")
         deadline.pause()
 
 
-def _late(one: GroupPosition, mirror: Mirror, first: Mapping[CheckpointKey, int]) -> bool:
-    due = first.get((one.group, mirror.target_topic(one.topic), one.partition))
-    return one.synced is None or (due is not None and one.synced < due)
+def _first_late(found: Groups, mirror: Mirror, first: Mapping[CheckpointKey, int]) -> tuple[str, TopicPartition] | None:
+    """Return the first position that is not synced up to the checkpoint that was there first; None if there is none."""
+    positions = found.by_column
+    columns = zip(positions.flags["active"], positions.numbers["synced"], found.keys(mirror), strict=True)
+    late = (
+        at
+        for at, (active, synced, (key, _)) in enumerate(columns)
+        if not active and (synced == NONE or synced < first.get(key, 0))
+    )
+    return next(map(positions.named, late), None)
 
 
 def collect(
@@ -170,15 +164,27 @@ def collect(
     committed_by = source.group_offsets(source_states, unread)
     denied |= {group: str(error) for group, error in unread.items()}
     translation = checkpoints.read_checkpoints(target, mirror)
-    positions: list[GroupPosition] = []
+    positions = GroupPositions()
+    remote = {tp: TopicPartition(mirror.target_topic(tp.topic), tp.partition) for tp in held}
     for group in sorted(committed_by):
         at_source, at_target = committed_by.pop(group), synced.pop(group, {})  # a million offsets are held once
-        if group not in denied:
-            positions += [
-                _position(group, tp, committed, at_target, target_states.get(group), translation, mirror)
-                for tp, committed in sorted(at_source.items())
-                if tp in held
-            ]
+        if group in denied:
+            continue
+        partitions = sorted(tp for tp in at_source if tp in held)
+        there = [remote[tp] for tp in partitions]
+        reached = [at_target.get(tp, NONE) for tp in there]
+        state = target_states.get(group)
+        positions.add_group(
+            group,
+            partitions,
+            [at_source[tp] for tp in partitions],
+            reached,
+            [
+                at != NONE and _is_unclaimed(at, translation.checkpoints.get((group, *tp)))
+                for at, tp in zip(reached, there, strict=True)
+            ],
+            active=state is not None and state not in IDLE,
+        )
     return Groups(
         positions=positions,
         source_states=source_states,
@@ -187,33 +193,17 @@ def collect(
     )
 
 
-def _position(
-    group: str,
-    tp: TopicPartition,
-    committed: int,
-    synced: Mapping[TopicPartition, int],
-    state: str | None,
-    translation: OffsetTranslation,
-    mirror: Mirror,
-) -> GroupPosition:
-    there = TopicPartition(mirror.target_topic(tp.topic), tp.partition)
-    at = synced.get(there)
-    # Up to the highest checkpoint the mirror may have set it: the group went back at the source afterwards, and
-    # MirrorMaker never moves a target offset back. Above it members did, or a checkpoint that compaction has removed.
-    history = translation.checkpoints.get((group, *there))
-    return GroupPosition(
-        group=group,
-        topic=tp[0],
-        partition=tp[1],
-        committed=committed,
-        synced=at,
-        active=state is not None and state not in IDLE,
-        unclaimed=at is not None and history is not None and not history.is_empty and at > history.highest,
-    )
+def _is_unclaimed(synced: int, history: CheckpointHistory | None) -> bool:
+    """Whether no checkpoint that is left has an offset as high as a synced one.
+
+    Up to the highest checkpoint the mirror may have set it: the group went back at the source afterwards, and
+    MirrorMaker never moves a target offset back. Above it members did, or a checkpoint that compaction has removed.
+    """
+    return history is not None and not history.is_empty and synced > history.highest
 
 
-def _logs(source: Cluster, positions: Iterable[GroupPosition], request: Request) -> dict[TopicPartition, LogRange]:
-    topic_partitions = sorted({TopicPartition(one.topic, one.partition) for one in positions})
+def _logs(source: Cluster, positions: GroupPositions, request: Request) -> dict[TopicPartition, LogRange]:
+    topic_partitions = sorted(positions.topic_partitions)
     ends = source.ends(topic_partitions, request.limits.isolation)
     return {tp: LogRange(start, ends[tp]) for tp, start in source.starts(topic_partitions).items()}
 

@@ -22,8 +22,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from contract.documents import RowReader
 from contract.fields import url_problem
+from contract.report_rows import read_report
 from ops.connection import PROJECT
 from ops.console import (
     EXIT_FAILED,
@@ -48,6 +48,11 @@ GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it kno
 # The JVM of the job ignores SIGINT and ends with the job, which writes what it knows.
 LADDER: process.SignalLadder = ((signal.SIGINT, 30.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 10.0))
 KILLED_WITHIN_S = 10.0
+POSITION_KEYS = (
+    *("group", "topic", "partition"),
+    *("committed", "synced", "lowest", "lag", "skipped", "repeated", "judged"),
+)
+"""What commands use of a report's row of a group's position, of which there may be a million."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +70,10 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The job's result: its exit code (0 or 1), the report's content, and the folder of the reports."""
+    """The job's result: its exit code (0 or 1), the report's content, and the folder of the reports.
+
+    Of the rows of groups the report has POSITION_KEYS.
+    """
 
     mirror: str
     exit_code: int
@@ -195,7 +203,7 @@ def run(
         command += ["--push-gateway", push_gateway] if push_gateway is not None else []
         code, last = _follow(command, {**environment, **planned.secrets}, log, timeout_s)
     try:
-        report = _read(report_dir / "report.json")
+        report = read_report(report_dir / "report.json", "groups", *POSITION_KEYS)
     except (OSError, ValueError) as error:
         unreadable = f"report must be readable at {report_dir} ({error}). {last}"
         unable = f"verification must be able to judge (exit {code}). {last}".rstrip()
@@ -206,15 +214,6 @@ def run(
         raise OpsError(f"mirror {planned.mirror}: {problem} Report: {report_dir / 'report.html'}")
     listed = index if index is not None and (index / "index.html").is_file() else None
     return Verdict(mirror=planned.mirror, exit_code=code, report=report, report_dir=report_dir, index_dir=listed)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return a report, of which the rows of groups are compact: there may be a million."""
-    report: dict[str, Any] = json.loads(path.read_text("utf-8"), object_hook=RowReader("group", "committed", "lowest"))
-    for check in report.get("checks") or ():
-        if "evidence" in check:  # which is printed as JSON
-            check["evidence"] = [dict(row) if isinstance(row, Mapping) else row for row in check["evidence"]]
-    return report
 
 
 def _absolute(state: str) -> str:

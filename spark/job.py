@@ -177,7 +177,7 @@ class _Run:
         try:
             mirror_makers = comparison.positions_to_translate(request, groups, self.cut)
             ours = [one for one in offset_ranges if one.topic_partition in self.starts]
-            wanted = [*groups.positions, *translation.positions(request, ours)]
+            wanted = groups.by_column.with_these(translation.positions(request, ours))
             compared = self.comparer.compare(offset_ranges, wanted, mirror_makers, self.progress, self.ledger)
         except SessionError:
             ask_again(self.source, context.source_topics)

@@ -18,7 +18,8 @@ from contract.verification_request import Request
 from kafka import groups as consumer_groups
 from kafka.checkpoints import SourceOffset
 from kafka.cluster import Cluster
-from kafka.groups import IDLE, GroupPosition, Groups, LogRange
+from kafka.group_positions import GroupPosition
+from kafka.groups import IDLE, Groups, LogRange
 from kafka.lag import Measure
 from kafka.topic_partition import TopicPartition
 from ops.inspection.probes import MirrorReadings

@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
+from contract.report_rows import KeyedRows
 from contract.verification_request import Mirror
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
@@ -140,7 +141,7 @@ def translate(
 
 def judged_groups(
     pair: MirrorContext, groups: Sequence[str], report_dir: Path, environment: Mapping[str, str], log: Log
-) -> tuple[dict[tuple[str, str, int], Mapping[str, Any]], list[str], Path]:
+) -> tuple[KeyedRows, list[str], Path]:
     """Return the job's row of each position, what is wrong with the records, and the path of the report.
 
     Args:
@@ -155,7 +156,7 @@ def judged_groups(
     """
     changes = {"groups": _named(groups)} if groups else {}
     verdict = verify.run(_request_with(pair, changes), report_dir, environment, log)
-    rows = {(one["group"], one["topic"], one["partition"]): one for one in verdict.report.get("groups") or []}
+    rows = KeyedRows(verdict.report.get("groups") or [], "group", "topic", "partition")
     return rows, _faults(verdict), verdict.html
 
 
@@ -298,7 +299,7 @@ def require_carried(pair: MirrorContext, groups: Iterable[str]) -> None:
 
 
 def with_exact_offsets(
-    rows: Iterable[CurrentOffset], found: Mapping[tuple[str, str, int], Mapping[str, Any]]
+    rows: Iterable[CurrentOffset], found: Mapping[tuple[Any, ...], Mapping[str, Any]]
 ) -> list[CurrentOffset]:
     """Return the rows with the offsets that the records prove; a row that was not judged keeps what is known of it."""
     known = []

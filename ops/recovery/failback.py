@@ -229,7 +229,7 @@ class Failback:
                 f"mirror {self.name}: verification must hold before the source is active again (failed: "
                 f"{', '.join(unforgiven)}). See {proof.report}; the target is still active."
             )
-        proof.exact(back, {})  # what cannot be translated is reported while applications can go on
+        proof.require_exact()  # what cannot be translated is reported while applications can go on
         return proof.document()
 
     def stop(self) -> Facts:

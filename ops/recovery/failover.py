@@ -171,7 +171,7 @@ class Failover:
                 "anyway: --unplanned."
             )
         if self.options.exact:
-            proof.exact(self.pair, {})  # what cannot be translated is reported before anything is changed
+            proof.require_exact()  # what cannot be translated is reported before anything is changed
         return {**proof.document(), "groups": self._costs(proof)}
 
     def measure(self) -> Facts:

@@ -5,7 +5,6 @@ newer report on this machine. Connects to nothing.
 """
 
 import glob
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,7 +13,9 @@ from typing import Any
 
 from contract.documents import parse
 from contract.fields import VerificationError
+from contract.report_rows import read_report
 from contract.stack_outputs import ClusterOutputs, FailedOverOutputs, MirrorOutputs
+from contract.verification_metrics import GROUP_METRICS
 from contract.verification_request import Request, Resource
 from kafka.cluster import Cluster
 from ops import verify
@@ -261,10 +262,10 @@ def _reports(pair: MirrorContext, folder: Path) -> Iterator[Mapping[str, Any]]:
     newest = sorted(folder.glob(own), reverse=True)[:REPORTS_MAX]
     for path in [*([pair.project / str(named)] if named else []), *newest]:
         try:
-            found = json.loads(path.with_name("report.json").read_text(encoding="utf-8"))
+            found = read_report(path.with_name("report.json"), "groups", *GROUP_METRICS)
         except (OSError, ValueError):
             continue
-        if isinstance(found, dict) and _is_of(found, pair):
+        if _is_of(found, pair):
             yield {**found, _PAGE: path.with_name("report.html")}
             if path in newest:
                 return

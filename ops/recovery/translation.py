@@ -3,11 +3,13 @@
 Owns running the job for its positions and reading them. Does not own how the job finds them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from contract.report_rows import columns
 from kafka.cluster import Cluster
 from kafka.errors import ClusterError, DeniedError
 from kafka.topic_partition import TopicPartition
@@ -42,32 +44,39 @@ class Proof:
     records_compared: int
     empty: bool = False
     report: str
-    positions: tuple[Mapping[str, Any], ...]
+    positions: Sequence[Mapping[str, Any]]
     partitions: tuple[Mapping[str, Any], ...] = ()
 
     def committed(self) -> Offsets:
         """Return where each group stood at the source."""
-        return self._by_group(lambda row: (TopicPartition(row["topic"], row["partition"]), row["committed"]))
+        return self._by_group("committed", TopicPartition, lambda _, committed: int(committed or 0))
 
     def exact(self, pair: MirrorContext, ends: Mapping[TopicPartition, int]) -> Offsets:
         """Return where each group must stand on the target to skip and repeat nothing; raises OpsError if unknown.
 
         `ends` are the target's: a group that has read everything of a partition that holds nothing more goes on there.
         """
-        unknown = [row for row in self.positions if row["lowest"] is None and row["lag"] != 0]
-        if unknown:
-            named = [f"{row['group']} on {row['topic']}-{row['partition']}" for row in unknown[:_NAMED_MAX]]
+        self.require_exact()
+        mirror = pair.request.mirror
+        return self._by_group(
+            "lowest",
+            lambda topic, partition: TopicPartition(mirror.target_topic(topic), partition),
+            lambda tp, lowest: ends.get(tp, 0) if lowest is None else lowest,
+        )
+
+    def require_exact(self) -> None:
+        """Raise OpsError, with some of the positions, unless the exact offset of each is known."""
+        keys = "group", "topic", "partition", "lowest", "lag"
+        unknown = (
+            f"{group} on {topic}-{partition}"
+            for group, topic, partition, lowest, lag in columns(self.positions, *keys)
+            if lowest is None and lag != 0
+        )
+        if named := list(islice(unknown, _NAMED_MAX)):
             raise OpsError(
                 f"groups: exact offsets must be known (got none for {', '.join(named)}: nothing of the partition could "
                 f"be compared). Delete groups that nobody needs, or leave --exact out. Report: {self.report}"
             )
-        mirror = pair.request.mirror
-
-        def position(row: Mapping[str, Any]) -> tuple[TopicPartition, int]:
-            copy = TopicPartition(mirror.target_topic(row["topic"]), row["partition"])
-            return copy, ends.get(copy, 0) if row["lowest"] is None else row["lowest"]
-
-        return self._by_group(position)
 
     def records_in_doubt(self) -> list[str]:
         """Return the checks of records that failed, or had no answer although there are records."""
@@ -86,8 +95,8 @@ class Proof:
     def cost(self, what: str) -> dict[str, int]:
         """Return what each group would skip or have `repeated` where MirrorMaker has put it."""
         found: dict[str, int] = {}
-        for row in self.positions:
-            found[row["group"]] = found.get(row["group"], 0) + int(row[what])
+        for group, number in columns(self.positions, "group", what):
+            found[group] = found.get(group, 0) + int(number)
         return found
 
     def document(self) -> dict[str, Any]:
@@ -102,13 +111,16 @@ class Proof:
 
     def _by_group(
         self,
-        tp: Callable[[Mapping[str, Any]], tuple[TopicPartition, int]],
+        key: str,
+        place: Callable[[str, int], TopicPartition],
+        offset: Callable[[TopicPartition, int | None], int],
     ) -> Offsets:
+        """Return an offset of each position by group, made of the value of a key by its partition on a side."""
         found: Offsets = {}
-        once: dict[TopicPartition, TopicPartition] = {}
-        for row in self.positions:
-            where, offset = tp(row)
-            found.setdefault(row["group"], {})[once.setdefault(where, where)] = offset
+        once: dict[tuple[str, int], TopicPartition] = {}
+        for group, topic, partition, value in columns(self.positions, "group", "topic", "partition", key):
+            tp = once.get((topic, partition)) or once.setdefault((topic, partition), place(topic, partition))
+            found.setdefault(group, {})[tp] = offset(tp, value)
         return found
 
 
@@ -155,7 +167,7 @@ class Prover:
             records_compared=compared,
             empty=compared == 0 and self._is_empty(),
             report=str(verdict.html),
-            positions=tuple(report.get("groups") or ()),
+            positions=report.get("groups") or (),
             partitions=tuple(report.get("partitions") or ()),
         )
         return self._latest

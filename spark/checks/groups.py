@@ -4,12 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from contract.verification_request import Limits, Mirror
 from kafka import checkpoints
 from kafka.checkpoints import SourceOffset
-from kafka.groups import GroupPosition, Groups
+from kafka.group_positions import NONE, GroupPosition, GroupPositions
+from kafka.groups import Groups
 from kafka.topic_partition import TopicPartition
-from spark.checks.registry import DOCTOR, EXACT, NAMED_MAX, NOTHING, Check, Remedy, check, named
+from spark.checks.registry import DOCTOR, EXACT, NAMED_MAX, NOTHING, Check, Remedy, check
+from spark.comparison.position_columns import Places, PositionColumns
 from spark.run_context import RunContext
 
 Truth = Mapping[SourceOffset, tuple[int | None, int | None]]
@@ -25,10 +30,14 @@ def _position(one: GroupPosition) -> dict[str, Any]:
     }
 
 
-def _named(positions: Sequence[GroupPosition], what: str) -> str:
-    shown = [f"{one.group} on {one.topic}-{one.partition}{_amount(one, what)}" for one in positions[:NAMED_MAX]]
-    more = len(positions) - NAMED_MAX
+def _named(positions: GroupPositions, places: Places, what: str) -> str:
+    shown = [f"{one.group} on {one.topic}-{one.partition}{_amount(one, what)}" for one in _shown_of(positions, places)]
+    more = len(places) - NAMED_MAX
     return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+
+
+def _shown_of(positions: GroupPositions, places: Places, most: int = NAMED_MAX) -> list[GroupPosition]:
+    return [positions[at] for at in places[:most].tolist()]
 
 
 def _amount(one: GroupPosition, what: str) -> str:
@@ -54,44 +63,60 @@ def groups_synced(groups: Groups, mirror: Mirror, unknown: str = "") -> Check:
 
     `unknown` names the groups that could not be read; they make it unknown.
     """
-    positions = groups.positions
-    missing = [one for one in positions if one.synced is None and not one.active]
+    positions = groups.by_column
+    columns = PositionColumns(positions)
+    is_missing = (columns.synced == NONE) & ~columns.is_set("active")
+    missing = np.flatnonzero(is_missing)
     ok: bool | None = True
-    if missing:
-        ok, parts = False, [f"not synced: {_named(missing, '')}"]
+    if len(missing):
+        ok, parts = False, [f"not synced: {_named(positions, missing, '')}"]
     elif not positions:
         ok, parts = None, [NOTHING]
     else:
-        parts = [f"{len(positions)} positions of {len({one.group for one in positions})} groups"]
+        parts = [f"{len(positions)} positions of {len(positions.group_names)} groups"]
+    shown = np.concatenate([missing[:EVIDENCE_MAX], np.flatnonzero(~is_missing)[:EVIDENCE_MAX]])
     check = Check(
         name="groups_synced",
         ok=ok,
         expected="a synced offset for each committed offset",
         observed=", ".join([*parts, *_notes(groups)]),
-        evidence=[groups.row(one, mirror) for one in [*missing, *_others(positions)][:EVIDENCE_MAX]],
+        evidence=[groups.row(one, mirror) for one in _shown_of(positions, shown, EVIDENCE_MAX)],
     )
     return _with_unknown(check, unknown)
 
 
-def _others(positions: Sequence[GroupPosition]) -> list[GroupPosition]:
-    return [one for one in positions if one.synced is not None or one.active]
-
-
 def _notes(groups: Groups) -> list[str]:
     """What is shown beside the result and fails nothing by itself."""
-    positions = groups.positions
-    active = {one.group for one in positions if one.active}
-    ahead = {one.group for one in positions if one.unclaimed} - active
-    behind = sum(groups.lag(one) or 0 for one in positions)
-    lost = [one for one in positions if groups.lost_at_source(one)]
-    named = [f"{one.group} on {one.topic}-{one.partition}: {groups.lost_at_source(one)}" for one in lost[:NAMED_MAX]]
+    positions = groups.by_column
+    columns = PositionColumns(positions)
+    active = _groups_with(positions, columns.is_set("active"))
+    ahead = _groups_with(positions, columns.is_set("unclaimed")) - active
+    starts, ends = _logs(groups, positions)
+    number = columns.partition_numbers
+    behind = int(np.maximum(0, ends[number] - np.maximum(columns.committed, starts[number])).sum())
+    lost = np.flatnonzero(starts[number] > columns.committed)
+    shown = _shown_of(positions, lost)
+    named = [f"{one.group} on {one.topic}-{one.partition}: {groups.lost_at_source(one)}" for one in shown]
     return [
         *([f"missing on the target: {_listed(groups.missing)}"] if groups.missing else []),
         *([f"{len(active)} active on target"] if active else []),
         *([f"{len(ahead)} ahead of every checkpoint without a member on the target"] if ahead else []),
         *([f"{behind} offsets not read at the source"] if behind else []),
-        *([f"removed at the source before they were read: {'; '.join(named)}"] if lost else []),
+        *([f"removed at the source before they were read: {'; '.join(named)}"] if len(lost) else []),
     ]
+
+
+def _groups_with(positions: GroupPositions, chosen: npt.NDArray[np.bool_]) -> set[str]:
+    """The groups of the positions that are chosen."""
+    numbers = PositionColumns(positions).group_numbers[chosen]
+    return {positions.groups[number] for number in np.unique(numbers).tolist()}
+
+
+def _logs(groups: Groups, positions: GroupPositions) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Log start and log end offset at the source by number of the partition, 0 where they are not known."""
+    logs = (groups.logs.get(tp) for tp in positions.partitions)
+    known = np.array([(0, 0) if log is None else (log.start, log.end) for log in logs], dtype=np.int64).reshape(-1, 2)
+    return known[:, 0], known[:, 1]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -104,48 +129,64 @@ def groups_no_loss(positions: Sequence[GroupPosition], unknown: str = "") -> Che
 
     Whether an offset above every checkpoint of a group without members was reached by reading is undecidable: unknown.
     """
-    judged = [one for one in positions if one.judged and one.synced is not None]
-    skipping = [one for one in judged if one.skipped and not one.active]
-    bad, open_ones = [one for one in skipping if not one.unclaimed], [one for one in skipping if one.unclaimed]
-    parts = [_named(bad, "skipped")] if bad else []
-    parts += [_unexplained(open_ones)] if open_ones else []
+    found = GroupPositions.of(positions)
+    columns = PositionColumns(found)
+    judged = _judged(columns)
+    skipping = judged & (columns.numbers["skipped"] > 0) & ~columns.is_set("active")
+    bad = np.flatnonzero(skipping & ~columns.is_set("unclaimed"))
+    open_ones = np.flatnonzero(skipping & columns.is_set("unclaimed"))
+    number = int(judged.sum())
+    parts = [_named(found, bad, "skipped")] if len(bad) else []
+    parts += [_unexplained(found, open_ones)] if len(open_ones) else []
+    shown = _shown_of(found, np.concatenate([bad, open_ones]), EVIDENCE_MAX)
     check = Check(
         name="groups_no_loss",
-        ok=False if bad else None if open_ones or not judged else True,
+        ok=False if len(bad) else None if len(open_ones) or not number else True,
         expected="0 records skipped",
-        observed="; ".join(parts) or (f"{len(judged)} positions, 0 skipped" if judged else NOTHING),
-        evidence=[_position(one) for one in [*bad, *open_ones][:EVIDENCE_MAX]],
+        observed="; ".join(parts) or (f"{number} positions, 0 skipped" if number else NOTHING),
+        evidence=[_position(one) for one in shown],
     )
     return _with_unknown(check, unknown)
 
 
-def _unexplained(positions: Sequence[GroupPosition]) -> str:
+def _judged(columns: PositionColumns) -> npt.NDArray[np.bool_]:
+    """Which positions can be judged: the records were compared, and the group stands somewhere on the target."""
+    is_placed: npt.NDArray[np.bool_] = columns.synced != NONE
+    return columns.is_set("judged") & is_placed
+
+
+def _unexplained(positions: GroupPositions, places: Places) -> str:
     texts = [
         f"{one.group} on {one.topic}-{one.partition}: {one.skipped} skipped at {one.synced}, which no checkpoint "
         "states and no member explains"
-        for one in positions
+        for one in _shown_of(positions, places)
     ]
+    more = len(places) - NAMED_MAX
+    texts += [f"and {more} more"] if more > 0 else []
     return (
-        f"{named(texts)}. Its members have read them on the target and left, or the group went back at the source and "
-        "the checkpoint that set the offset is gone. Let the group catch up at the source, or delete it on the target: "
-        "the mirror then sets it again"
+        f"{'; '.join(texts)}. Its members have read them on the target and left, or the group went back at the source "
+        "and the checkpoint that set the offset is gone. Let the group catch up at the source, or delete it on the "
+        "target: the mirror then sets it again"
     )
 
 
 def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits, unknown: str = "") -> Check:
     """No group reads more records again on the target than the limit allows, all its partitions together."""
-    judged = [one for one in positions if one.judged and one.synced is not None]
-    totals: dict[str, int] = {}
-    for one in judged:
-        totals[one.group] = totals.get(one.group, 0) + one.repeated
+    found = GroupPositions.of(positions)
+    columns = PositionColumns(found)
+    judged = _judged(columns)
+    numbers = columns.group_numbers[judged]
+    sums = np.zeros(len(found.groups), dtype=np.int64)
+    np.add.at(sums, numbers, columns.numbers["repeated"][judged])
+    totals = {found.groups[number]: int(sums[number]) for number in np.unique(numbers).tolist()}
     over = sorted(group for group, total in totals.items() if total > limits.reread_records_max)
     shown = "; ".join(f"{group} would read {totals[group]} again" for group in over[:NAMED_MAX])
     most = f"at most {max(totals.values(), default=0)} read again"
     check = Check(
         name="groups_reread_bounded",
-        ok=not over if judged else None,
+        ok=not over if totals else None,
         expected=f"at most {limits.reread_records_max} records read again per group",
-        observed=(shown or most) if judged else NOTHING,
+        observed=(shown or most) if totals else NOTHING,
         evidence=[{"group": group, "repeated": total} for group, total in sorted(totals.items())],
     )
     return _with_unknown(check, unknown)
@@ -236,22 +277,22 @@ def _checkpoints(
     groups: Groups, mirror: Mirror, cut: Mapping[TopicPartition, int], truth: Truth
 ) -> tuple[int, list[dict[str, Any]]]:
     judged, bad = 0, []
-    for one in groups.positions:
-        tp = TopicPartition(one.topic, one.partition)
-        mapping = checkpoints.judged_checkpoint(groups.translation, groups.checkpoint_key(one, mirror), cut.get(tp, 0))
+    for at, (key, tp) in enumerate(groups.keys(mirror)):
+        mapping = checkpoints.judged_checkpoint(groups.translation, key, cut.get(tp, 0))
         _, highest = truth.get((*tp, mapping.upstream), (None, None)) if mapping else (None, None)
         if mapping is None or highest is None:
             continue
         judged += 1
         if mapping.downstream > highest:
             found = _pair("checkpoint skips records", *tp, mapping.upstream, mapping.downstream)
-            bad.append(found | {"group": one.group, "highest": highest})
+            bad.append(found | {"group": groups.by_column.named(at)[0], "highest": highest})
     return judged, bad
 
 
 def _syncs(groups: Groups, cut: Mapping[TopicPartition, int], truth: Truth) -> tuple[int, list[dict[str, Any]]]:
     judged, bad = 0, []
-    for tp in dict.fromkeys(TopicPartition(one.topic, one.partition) for one in groups.positions):
+    positions = groups.by_column
+    for tp in map(positions.partitions.__getitem__, dict.fromkeys(positions.partition_numbers)):
         for sync in checkpoints.judged_syncs(groups.translation, tp, cut.get(tp, 0)):
             _, highest = truth.get((*tp, sync.upstream), (None, None))
             if highest is None:
@@ -271,10 +312,12 @@ def _syncs(groups: Groups, cut: Mapping[TopicPartition, int], truth: Truth) -> t
 def _late(groups: Groups, mirror: Mirror) -> list[dict[str, Any]]:
     """Positions that were not set to the checkpoint that was there when the wait began."""
     bad = []
-    for one in groups.positions:
-        due = groups.due.get(groups.checkpoint_key(one, mirror))
-        if one.active or due is None or one.synced is None or one.synced >= due:
+    positions = groups.by_column
+    columns = zip(positions.flags["active"], positions.numbers["synced"], groups.keys(mirror), strict=True)
+    for at, (active, synced, (key, _)) in enumerate(columns):
+        if active or synced == NONE or synced >= (due := groups.due.get(key, 0)):
             continue
+        one = positions[at]
         last = groups.checkpoint(one, mirror)
         upstream = last.upstream if last else one.committed
         found = _pair("synced offset is behind its checkpoint", one.topic, one.partition, upstream, due)

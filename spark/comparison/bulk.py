@@ -11,7 +11,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
-from kafka.groups import GroupPosition
+from kafka.group_positions import GroupPosition
 from kafka.topic_partition import TopicPartition
 from spark.comparison import overlap, transforms
 from spark.comparison.difference import Difference, Row

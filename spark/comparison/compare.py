@@ -9,11 +9,13 @@ remote topic that was copied from it. The overlap begins at the first record of 
 front of it, the head, may have expired.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from kafka.groups import GroupPosition
+import numpy as np
+
+from kafka.group_positions import NONE, GroupPosition, GroupPositions
 from kafka.topic_partition import TopicPartition
 from spark.comparison import compacted, expiry
 from spark.comparison.bulk import Bulk
@@ -24,8 +26,9 @@ from spark.comparison.findings import Finding, PartitionResult
 from spark.comparison.logs import DetailWindow, Logs, Window
 from spark.comparison.offset_ranges import Digest, Occurrences, OffsetRange, Reader, by_shift, pieces_of_windows
 from spark.comparison.overlap import expired_without_overlap
+from spark.comparison.placing import Placing
+from spark.comparison.position_columns import PositionColumns, by_partition
 from spark.comparison.spark_engine import SparkReader
-from spark.comparison.translation import Placing
 from spark.progress import Progress
 
 ROWS_MAX = 300_000  # records of both sides that the driver compares at a time
@@ -36,14 +39,13 @@ class Compared:
     """What the comparison found: the results of partitions, and the judged positions."""
 
     partitions: list[PartitionResult]
-    groups: list[GroupPosition]
+    groups: GroupPositions
 
-    def replaced(self, again: "Compared") -> "Compared":
-        """Return the results with those of partitions that were compared again, in the same order."""
+    def replaced(self, again: "Compared", places: Sequence[int]) -> "Compared":
+        """Return the results with those of partitions that were compared again; `places` are those of its positions."""
         results = {TopicPartition(one.topic, one.partition): one for one in (*self.partitions, *again.partitions)}
-        groups = {_key(one): one for one in (*self.groups, *again.groups)}
-        partitions = [results[tp] for tp in sorted(results)]
-        return Compared(partitions, list(groups.values()))
+        self.groups.judge_again(places, again.groups)
+        return Compared([results[tp] for tp in sorted(results)], self.groups)
 
 
 class Comparison:
@@ -63,32 +65,37 @@ class Comparison:
         self.sought: dict[TopicPartition, set[Digest]] = {}
 
     def run(self, groups: Sequence[GroupPosition], progress: Progress) -> Compared:
-        """Return the result of each partition and the judged position of each group."""
+        """Return the result of each partition and the judged position of each group.
+
+        Positions by column are judged in their place.
+        """
+        positions = GroupPositions.of(groups)
         self._scan(progress)
         differing = {tp for tp, logs in self.logs.items() if logs.stretches}
         progress(f"{len(self.logs) - len(differing)} of {len(self.logs)} partitions are equal, chunk by chunk")
         by_key = sorted(tp for tp in differing if self.offset_ranges[tp].compacted)
         counted = self._record_by_record(sorted(differing - set(by_key)), progress)
-        placed = {TopicPartition(one.topic, one.partition) for one in groups} & set(self.logs)
+        placed = positions.topic_partitions & set(self.logs)
         # A digest that occurs twice on the target stands for a range of positions: those are counted, not aligned.
         unclear = self._behind_cut(sorted(placed - counted - set(by_key))) | counted | set(by_key)
         unclear |= {tp for tp, found in self.differences.items() if _holds_more(found) or found.beyond}
-        judged: dict[tuple[str, str, int, int], GroupPosition] = {}
-        if whole := sorted(counted | (unclear & placed)):
+        bulk_compared = counted | (unclear & placed)
+        if whole := sorted(bulk_compared):
             progress(f"counting the records of {len(whole)} partitions")
-            there = [one for one in groups if TopicPartition(one.topic, one.partition) in set(whole)]
+            at = [place for tp, places in by_partition(positions) if tp in bulk_compared for place in places.tolist()]
+            at.sort()
             bulk = Bulk(self.on_spark(), self.results, self._with_gaps(whole))
-            judged |= {_key(one): one for one in bulk.compare(whole, counted, there)}
+            judged = bulk.compare(whole, counted, [positions[place] for place in at])
+            for place, one in zip(at, judged, strict=True):
+                positions.replace(place, one)
             self.differences |= bulk.differences
             self._divide(bulk.differences)
         self._classify()
         if by_key:
             progress(f"comparing {len(by_key)} compacted partitions key by key")
             compacted.compare(self.on_spark(), by_key, self.results)
-        near = [one for one in groups if _key(one) not in judged]
-        judged |= {_key(one): one for one in self._translate(near)}
-        partitions = [self.results[tp] for tp in sorted(self.results)]
-        return Compared(partitions, [judged.get(_key(one), one) for one in groups])
+        self._translate(positions, bulk_compared)
+        return Compared([self.results[tp] for tp in sorted(self.results)], positions)
 
     def _scan(self, progress: Progress) -> None:
         bits = mask_bits(sum(one.source_last - one.source_start for one in self.offset_ranges.values()))
@@ -286,39 +293,29 @@ class Comparison:
             if tp in apart and lost and any(result.count(kind) for kind in ("foreign", "doubled", "aborted")):
                 result.findings.append(Finding("no_overlap", *tp, lost))
 
-    def _translate(self, wanted: Sequence[GroupPosition]) -> list[GroupPosition]:
+    def _translate(self, positions: GroupPositions, counted: Collection[TopicPartition]) -> None:
+        """Judge the positions in all partitions but those that were counted."""
+        columns = PositionColumns(positions)
+        at = {tp: places for tp, places in by_partition(positions) if tp in self.logs and tp not in counted}
         placings: dict[TopicPartition, Placing] = {}
-        holed: dict[TopicPartition, set[Matched]] = {}
-        for one in wanted:
-            tp = TopicPartition(one.topic, one.partition)
-            if tp not in self.logs:
-                continue
-            if tp not in placings:
-                matched = self.logs[tp].matched
-                found = [held[tp] for held in (self.differences, self.later) if tp in held]
-                placings[tp] = Placing(matched, found)
-            synced = [] if one.synced is None else [one.synced]
-            holed.setdefault(tp, set()).update(placings[tp].holed([one.committed], synced))
+        holed: dict[TopicPartition, list[Matched]] = {}
+        for tp, places in at.items():
+            found = [held[tp] for held in (self.differences, self.later) if tp in held]
+            placings[tp] = Placing(self.logs[tp].matched, found)
+            synced = columns.synced[places]
+            holed[tp] = placings[tp].holed(columns.committed[places], synced[synced != NONE])
         source, target = self._offsets(holed)
-        judged = []
-        for one in wanted:
-            tp = TopicPartition(one.topic, one.partition)
-            if tp not in placings:
-                continue
-            placing = placings[tp]
-            placing.offsets = {
-                pair: (
-                    _between(source.get(tp, []), pair.source_first, pair.source_last),
-                    _between(target.get(tp, []), pair.target_first, pair.target_last),
-                )
-                for pair in holed[tp]
-            }
-            at = placing.position(one.committed, one.synced)
-            judged.append(replace(one, judged=True, highest=at.lowest, **vars(at)))
-        return judged
+        for tp, places in at.items():
+            ours, theirs = (np.array(held.get(tp, []), dtype=np.int64) for held in (source, target))
+            placings[tp].know(holed[tp], ours, theirs)
+            judged = placings.pop(tp).judge(columns.committed[places], columns.synced[places])
+            for name, values in vars(judged).items():
+                columns.numbers[name][places] = values
+            columns.numbers["highest"][places] = judged.lowest
+            columns.flags["judged"][places] = 1
 
     def _offsets(
-        self, holed: Mapping[TopicPartition, set[Matched]]
+        self, holed: Mapping[TopicPartition, Sequence[Matched]]
     ) -> tuple[dict[TopicPartition, list[int]], dict[TopicPartition, list[int]]]:
         pairs = {tp: held for tp, held in holed.items() if held}
         source = {tp: [Window(one.source_first, one.source_last + 1) for one in held] for tp, held in pairs.items()}
@@ -344,14 +341,6 @@ def _holds_more(found: Difference) -> bool:
     return bool(found.extra) or expiry.is_overfull(found)
 
 
-def _key(one: GroupPosition) -> tuple[str, str, int, int]:
-    return one.group, one.topic, one.partition, one.committed
-
-
 def _inside(found: Iterable[Row], windows: Sequence[Window]) -> list[Row]:
     """The rows in the windows; more may have been read, where windows lie near to each other."""
     return [row for row in found if any(window.low <= row.offset < window.high for window in windows)]
-
-
-def _between(found: Sequence[int], first: int, last: int) -> list[int]:
-    return [offset for offset in found if first <= offset <= last]

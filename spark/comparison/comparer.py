@@ -15,12 +15,14 @@ from pyspark.sql import SparkSession
 from contract.verification_request import Request
 from kafka import checkpoints
 from kafka.cluster import Cluster
-from kafka.groups import GroupPosition, Groups
+from kafka.group_positions import GroupPosition, GroupPositions
+from kafka.groups import Groups
 from kafka.topic_partition import TopicPartition
 from spark.comparison import session_end
 from spark.comparison.compare import Compared, Comparison
 from spark.comparison.findings import PartitionResult
 from spark.comparison.offset_ranges import OffsetRange, Reader
+from spark.comparison.position_columns import by_partition
 from spark.comparison.reading import SessionError
 from spark.comparison.spark_engine import LocalFrames, SparkReader
 from spark.comparison.spark_session import SessionStart, is_submitted
@@ -37,23 +39,17 @@ Truth = dict[tuple[str, int, int], tuple[int | None, int | None]]
 
 def positions_to_translate(request: Request, groups: Groups, cut: Mapping[TopicPartition, int]) -> list[GroupPosition]:
     """Return the offsets of MirrorMaker's checkpoints and offset syncs as positions to translate from the records."""
-    wanted = {
-        groups.checkpoint_key(one, request.mirror): TopicPartition(one.topic, one.partition) for one in groups.positions
-    }
     return [
         GroupPosition(group=f"{_MIRROR_MAKERS}{offset}", topic=topic, partition=number, committed=offset, synced=None)
-        for topic, number, offset in checkpoints.offsets_to_verify(groups.translation, wanted, cut)
+        for topic, number, offset in checkpoints.offsets_to_verify(groups.translation, groups.keys(request.mirror), cut)
     ]
 
 
-def parted(judged: Sequence[GroupPosition]) -> tuple[list[GroupPosition], Truth]:
+def parted(judged: GroupPositions) -> tuple[GroupPositions, Truth]:
     """Return the groups' positions, and the true target offsets of MirrorMaker's checkpoints and offset syncs."""
-    truth = {
-        (one.topic, one.partition, one.committed): (one.lowest, one.highest)
-        for one in judged
-        if one.group.startswith(_MIRROR_MAKERS)
-    }
-    return [one for one in judged if not one.group.startswith(_MIRROR_MAKERS)], truth
+    others, mirror_makers = judged.parted(lambda group: group.startswith(_MIRROR_MAKERS))
+    truth = {(one.topic, one.partition, one.committed): (one.lowest, one.highest) for one in mirror_makers}
+    return others, truth
 
 
 class Comparer:
@@ -80,7 +76,7 @@ class Comparer:
     def compare(
         self,
         offset_ranges: list[OffsetRange],
-        groups: list[GroupPosition],
+        groups: Sequence[GroupPosition],
         mirror_makers: list[GroupPosition],
         progress: Progress,
         ledger: Ledger | None,
@@ -93,27 +89,26 @@ class Comparer:
             progress.step("load the state", began)
         # What MirrorMaker translated within what an earlier run verified is worth no second reading: it is not judged.
         starts = {TopicPartition(one.topic, one.partition): one.source_start for one in offset_ranges}
-        groups = [
-            *groups,
-            *(one for one in mirror_makers if one.committed >= starts[TopicPartition(one.topic, one.partition)]),
-        ]
+        positions = GroupPositions.of(groups).with_these(
+            one for one in mirror_makers if one.committed >= starts[TopicPartition(one.topic, one.partition)]
+        )
         if all(one.cut == one.source_start and one.target_end == one.target_start for one in offset_ranges):
-            return Compared([_nothing(one) for one in offset_ranges], groups)
+            return Compared([_nothing(one) for one in offset_ranges], positions)
         try:
-            compared = self._compared(offset_ranges, groups, progress)
+            compared = self._compared(offset_ranges, positions, progress)
             if ledger is not None and (topics := ledger.again(compared.partitions)):
                 progress(f"comparing {len(topics)} topics whole, to find out what their findings are")
                 again = [one for one in whole if one.topic in topics]
-                there = [one for one in groups if one.topic in topics]
-                compared = compared.replaced(self._compared(again, there, progress))
+                places = [at for tp, held in by_partition(positions) if tp.topic in topics for at in held.tolist()]
+                there = positions.chosen(places)
+                there.forget_judgement()
+                compared = compared.replaced(self._compared(again, there, progress), places)
         except (PySparkException, Py4JError, OSError, EOFError) as error:  # the last two: a connection to the JVM ends
             death = session_end.death(self._spark) if self._spark else None
             raise SessionError(session_end.message(error, self._request, death)) from None
         return compared
 
-    def _compared(
-        self, offset_ranges: Sequence[OffsetRange], groups: Sequence[GroupPosition], progress: Progress
-    ) -> Compared:
+    def _compared(self, offset_ranges: Sequence[OffsetRange], groups: GroupPositions, progress: Progress) -> Compared:
         records = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in offset_ranges)
         alone = records <= self._above and self._spark is None
         without = WithoutSpark(*self._clusters)

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from contract.report_rows import columns
 from kafka.errors import visible_document
 from spark.checks.registry import ENDED, OTHER
 from spark.report import summary
@@ -149,16 +150,19 @@ def groups(positions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     Of all groups together no more than `POSITIONS_SHOWN` positions: a page with a million of them opens nowhere.
     """
     by_name: dict[str, dict[str, Any]] = {}
-    for one in positions:
-        name = one["group"]
-        row = by_name.setdefault(name, {"group": name, "positions": [], **dict.fromkeys(_TOTALS, 0)})
+    keys = ("group", "active", "unclaimed", "synced", "skipped", "repeated", "unread")
+    for name, active, unclaimed, synced, skipped, repeated, unread in columns(positions, *keys):
+        row = by_name.get(name)
+        if row is None:
+            row = by_name[name] = {"group": name, "positions": [], **dict.fromkeys(_TOTALS, 0)}
         row["number"] += 1
-        row["active"] += bool(one["active"])
-        row["ahead"] += bool(one["unclaimed"] and one["skipped"])
-        row["skips"] += bool(one["skipped"] and not one["unclaimed"])
-        row["missing"] += one["synced"] is None
-        for counted in ("skipped", "repeated", "unread"):
-            row[counted] += one[counted]
+        row["active"] += bool(active)
+        row["ahead"] += bool(unclaimed and skipped)
+        row["skips"] += bool(skipped and not unclaimed)
+        row["missing"] += synced is None
+        row["skipped"] += skipped
+        row["repeated"] += repeated
+        row["unread"] += unread
     for row in by_name.values():
         states = {"active on target": row["active"], "skips records": row["skips"]}
         states |= {"ahead, unexplained": row["ahead"], "not synced": row["missing"]}
@@ -166,24 +170,18 @@ def groups(positions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         row["sign"] = SIGNS.get(row["state"], "good")
     order = ("bad", "unknown", "note", "good")
     found = sorted(by_name.values(), key=lambda row: (order.index(str(row["sign"])), row["group"]))
-    room = dict(zip((row["group"] for row in found), _shares([row["number"] for row in found]), strict=True))
-    for one in positions:
-        shown = by_name[one["group"]]["positions"]
-        if len(shown) < room[one["group"]]:
-            shown.append(one)
+    room, left = dict[str, int](), POSITIONS_SHOWN
+    for row in found:
+        room[row["group"]] = min(row["number"], left)
+        left -= room[row["group"]]
+    for at, (name,) in enumerate(columns(positions, "group")):
+        if room[name]:
+            room[name] -= 1
+            by_name[name]["positions"].append(positions[at])
     return found
 
 
 _TOTALS = ("number", "active", "ahead", "skips", "missing", "skipped", "repeated", "unread")
-
-
-def _shares(numbers: Sequence[int]) -> list[int]:
-    """Return how many of each are shown if the first ones are until there is no room."""
-    shares, room = [], POSITIONS_SHOWN
-    for number in numbers:
-        shares.append(min(number, room))
-        room -= shares[-1]
-    return shares
 
 
 def config_rows(checks: list[Mapping[str, Any]]) -> list[dict[str, Any]]:

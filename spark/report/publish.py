@@ -19,13 +19,14 @@ from typing import Any
 import httpx
 from prometheus_client import push_to_gateway, write_to_textfile
 
-from contract.documents import LazyRows
 from contract.fields import RequestError, url_problem
+from contract.report_rows import LazyRows
 from contract.verification_metrics import JOB, registry, totals
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
 from kafka.errors import visible, visible_document
 from kafka.topic_partition import TopicPartition
 from spark.checks.registry import Check, judge_part, not_judged, verdict
+from spark.report.group_rows import GroupRows
 from spark.report.html import Links, as_html
 from spark.report.index import PAGE
 from spark.report.summary import headline, remedy
@@ -81,7 +82,7 @@ def document(
         "lag": context.lag.document(),
         "state": context.state,
         "canary": context.canary.document() if context.canary else None,
-        "groups": LazyRows(context.groups.positions, lambda position: context.groups.row(position, request.mirror)),
+        "groups": GroupRows(context.groups, request.mirror),
         "positions": [dict(row) for row in context.translated],
         "steps": list(steps),
     }
@@ -181,8 +182,8 @@ def json_lines(result: Mapping[str, Any]) -> Iterator[str]:
         first = False
         if isinstance(value, LazyRows):
             between = "["
-            for row in value:
-                yield f"{between}\n    {json.dumps(row)}"
+            for row in value.json_lines():
+                yield f"{between}\n    {row}"
                 between = ","
             yield "\n  ]" if len(value) else "[]"
         else:

@@ -1,9 +1,10 @@
 """The verdict in words, findings by gravity, and what to do: the remedy of each check with commands to type."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from contract.report_rows import columns
 from contract.verification_metrics import JUDGED_BY
 from spark.checks.registry import OTHER, UNPROVEN, VERIFY, Remedy, definitions
 
@@ -114,37 +115,65 @@ def _of_groups(check: Mapping[str, Any], result: Mapping[str, Any]) -> list[dict
     # A check that fails for some groups leaves others open: which no checkpoint explains.
     answers = [False, None] if kind == "skipped" and check["ok"] is False else [check["ok"]]
     found = []
-    by_group: dict[str, list[Mapping[str, Any]]] = {}
-    for row in result["groups"]:
-        if _counts(row, counted):
-            by_group.setdefault(row["group"], []).append(row)
     for answer in answers:
-        for group in groups_of({**check, "ok": answer}, result)[:GROUP_FINDINGS_MAX]:
-            rows = by_group.get(group, [])
-            if kind == "skipped":
-                rows = [row for row in rows if bool(row["unclaimed"]) is (answer is None)]
-            rows = sorted(rows, key=lambda row: (-row.get(counted or "", 0), row["topic"], row["partition"]))
-            if rows:
-                total = sum(row[counted] for row in rows) if counted else len(rows)
-                found.append(_finding(kind, group, total, rows, "unknown" if answer is None else "bad"))
+        shown = groups_of({**check, "ok": answer}, result)[:GROUP_FINDINGS_MAX]
+        sign = "unknown" if answer is None else "bad"
+        for group, of_group in _counting(result["groups"], counted, shown, is_open=answer is None).items():
+            if of_group.number:
+                found.append(_finding(kind, group, of_group, result["groups"], sign))
     return found
 
 
-def _counts(row: Mapping[str, Any], counted: str | None) -> bool:
-    if counted is None:
-        return row["synced"] is None and not row["active"]
-    return bool(row["judged"] and row["synced"] is not None and row[counted])
+class _Counting:
+    """The rows of one group that count against the mirror: how many, their sum, and those with the most of it."""
+
+    def __init__(self) -> None:
+        self.number = self.total = 0
+        self._places: list[tuple[int, str, int, int]] = []
+
+    def add(self, count: int, topic: str, partition: int, at: int) -> None:
+        """Take in the row at a place of the report."""
+        self.number += 1
+        self.total += count
+        self._places.append((-count, topic, partition, at))
+        if len(self._places) > 5 * POSITIONS_MAX:
+            self._places = sorted(self._places)[:POSITIONS_MAX]
+
+    @property
+    def most(self) -> list[int]:
+        """Places of the POSITIONS_MAX rows that count most."""
+        return [at for *_, at in sorted(self._places)[:POSITIONS_MAX]]
 
 
-def _finding(kind: str, group: str, count: int, rows: list[Mapping[str, Any]], sign: str) -> dict[str, Any]:
+def _counting(
+    rows: Sequence[Mapping[str, Any]], counted: str | None, groups: Sequence[str], *, is_open: bool
+) -> dict[str, _Counting]:
+    """Return what counts against the mirror by group; `is_open`: only skipped records that no checkpoint explains."""
+    found = {group: _Counting() for group in groups}
+    keys = ("group", "topic", "partition", "synced", "active", "unclaimed", "judged", counted or "synced")
+    for at, (group, topic, partition, synced, active, unclaimed, judged, number) in enumerate(columns(rows, *keys)):
+        if group not in found:
+            continue
+        if counted is None:
+            if synced is None and not active:
+                found[group].add(1, topic, partition, at)
+        elif judged and synced is not None and number and (counted != "skipped" or bool(unclaimed) is is_open):
+            found[group].add(number, topic, partition, at)
+    return found
+
+
+def _finding(
+    kind: str, group: str, counting: _Counting, rows: Sequence[Mapping[str, Any]], sign: str
+) -> dict[str, Any]:
+    shown = [rows[at] for at in counting.most]
     return {
         "kind": kind,
         "group": group,
-        "count": count,
-        "topic": rows[0]["topic"],
-        "partition": rows[0]["partition"],
-        "positions": rows[:POSITIONS_MAX],
-        "more": len(rows) - len(rows[:POSITIONS_MAX]),
+        "count": counting.total,
+        "topic": shown[0]["topic"],
+        "partition": shown[0]["partition"],
+        "positions": shown,
+        "more": counting.number - len(shown),
         "samples": [],
         "sign": sign,
     }
@@ -176,10 +205,8 @@ def groups_of(check: Mapping[str, Any], result: Mapping[str, Any]) -> list[str]:
         rows = check.get("evidence") or []
         weights = {str(row["group"]): row["repeated"] for row in rows if row.get("repeated", 0) > bound}
     else:
-        for row in result["groups"]:
-            weight = _weight(check, row)
-            if weight:
-                weights[row["group"]] = weights.get(row["group"], 0) + weight
+        for group, weight in _weights(check, result["groups"]):
+            weights[group] = weights.get(group, 0) + weight
     return sorted(weights, key=lambda name: (-weights[name], name))
 
 
@@ -188,14 +215,18 @@ def groups_left(check: Mapping[str, Any], result: Mapping[str, Any]) -> int:
     return max(0, len(groups_of(check, result)) - GROUPS_MAX)
 
 
-def _weight(check: Mapping[str, Any], row: Mapping[str, Any]) -> int:
-    if row["active"]:
-        return 0
+def _weights(check: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
+    """Yield the group of each row that a check is about, with its records or positions."""
     if check["name"] == "groups_synced":
-        return int(row["synced"] is None)
-    if check["name"] == "groups_no_loss" and row["judged"] and row["synced"] is not None:
-        return int(row["skipped"]) if bool(row["unclaimed"]) is (check["ok"] is None) else 0
-    return 0
+        unsynced = columns(rows, "group", "synced", "active")
+        yield from ((group, 1) for group, synced, active in unsynced if synced is None and not active)
+    elif check["name"] == "groups_no_loss":
+        is_open = check["ok"] is None
+        for group, synced, active, judged, skipped, unclaimed in columns(
+            rows, "group", "synced", "active", "judged", "skipped", "unclaimed"
+        ):
+            if skipped and judged and synced is not None and not active and bool(unclaimed) is is_open:
+                yield group, int(skipped)
 
 
 def _known(result: Mapping[str, Any]) -> dict[str, str]:

@@ -12,11 +12,12 @@ from typing import Any
 
 from contract.verification_request import Request
 from kafka.cluster import Cluster
-from kafka.groups import GroupPosition
+from kafka.group_positions import NONE, GroupPosition, GroupPositions
 from kafka.topic_metadata import cluster_id, topic_ids
 from kafka.topic_partition import TopicPartition
 from spark.comparison.findings import PartitionResult
 from spark.comparison.offset_ranges import OffsetRange
+from spark.comparison.position_columns import PositionColumns, by_partition
 from spark.state import Anchor, Entry, Identity, State, TailRecord, merge, resume, thin
 from spark.state import resume as tails
 from spark.state.resume import CurrentLogs, Needed, Resumed
@@ -81,7 +82,7 @@ class Ledger:
         }
 
     def forward(
-        self, offset_ranges: Iterable[OffsetRange], groups: Iterable[GroupPosition], log: Log
+        self, offset_ranges: Iterable[OffsetRange], groups: Sequence[GroupPosition], log: Log
     ) -> list[OffsetRange]:
         """Return the offset ranges, their starts moved forward where an earlier run has verified what lies before."""
         offset_ranges = list(offset_ranges)
@@ -249,15 +250,15 @@ class Ledger:
         )
 
 
-def needed(groups: Iterable[GroupPosition]) -> dict[TopicPartition, Needed]:
+def needed(groups: Sequence[GroupPosition]) -> dict[TopicPartition, Needed]:
     """Return per partition the lowest positions of any group: both must be inside what is compared."""
+    positions = GroupPositions.of(groups)
+    columns = PositionColumns(positions)
     found: dict[TopicPartition, Needed] = {}
-    for one in groups:
-        tp = TopicPartition(one.topic, one.partition)
-        known = found.get(tp, Needed())
-        sources = [offset for offset in (known.source, one.committed) if offset is not None]
-        targets = [offset for offset in (known.target, one.synced) if offset is not None]
-        found[tp] = Needed(min(sources), min(targets, default=None))
+    for tp, places in by_partition(positions):
+        synced = columns.synced[places]
+        reached = synced[synced != NONE]
+        found[tp] = Needed(int(columns.committed[places].min()), int(reached.min()) if len(reached) else None)
     return found
 
 

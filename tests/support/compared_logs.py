@@ -12,7 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from contract.verification_request import ClusterConfig, Request
-from kafka.groups import GroupPosition
+from kafka.group_positions import GroupPosition
 from spark.comparison import chunks, compare, logs
 from spark.comparison.difference import Row
 from spark.comparison.findings import PartitionResult

@@ -10,7 +10,8 @@ import pytest
 from contract.verification_request import InternalTopic, Mirror, OffsetSyncs
 from kafka import checkpoints
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync, OffsetSyncHistory, OffsetTranslation
-from kafka.groups import GroupPosition, Groups
+from kafka.group_positions import GroupPosition
+from kafka.groups import Groups
 from kafka.topic_partition import TopicPartition
 from spark.checks.groups import checkpoints_consistent
 from spark.checks.registry import NOTHING, Check
@@ -124,7 +125,7 @@ def test_only_what_was_compared_is_asked_for() -> None:
         checkpoints={KEY: claimed(Checkpoint(40, 38), Checkpoint(101, 99)), ("x", "items", 0): claimed()},
         syncs={PLACE: history(*((n, n) for n in (10, 20, 30, 40, 99, 100, 120))), ("other", 0): history((1, 1))},
     )
-    asked = checkpoints.offsets_to_verify(found, {KEY: PLACE, ("x", "items", 0): PLACE}, CUT)
+    asked = checkpoints.offsets_to_verify(found, [(KEY, PLACE), (("x", "items", 0), PLACE)], CUT)
     assert asked == [("items", 0, 40), ("items", 0, 99), ("items", 0, 30)]
 
 

@@ -14,7 +14,8 @@ from kafka import groups as reading
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
 from kafka.cluster import Topic
 from kafka.errors import ClusterError
-from kafka.groups import GroupPosition, Groups, LogRange
+from kafka.group_positions import GroupPosition
+from kafka.groups import Groups, LogRange
 from kafka.mirror_position import Deadline
 from kafka.topic_partition import TopicPartition
 from spark.checks.groups import groups_no_loss, groups_synced

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 from pyspark.sql import SparkSession
 
-from kafka.groups import GroupPosition
+from kafka.group_positions import GroupPosition
 from spark.comparison import bulk, compare
 from spark.comparison.bulk import Bulk
 from spark.comparison.compare import Compared, Comparison

@@ -10,7 +10,8 @@ from contract.verification_request import ClusterConfig, Limits, Mirror
 from kafka import mirror_position
 from kafka.cluster import Topic
 from kafka.errors import redact_document
-from kafka.groups import GroupPosition, Groups
+from kafka.group_positions import GroupPosition
+from kafka.groups import Groups
 from spark.checks import groups, records, topics
 from spark.checks.registry import NOTHING, Check, verdict
 from spark.comparison.difference import Row, pair

@@ -5,9 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kafka.group_positions import NONE
 from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.chunks import Chunk
@@ -15,9 +17,10 @@ from spark.comparison.classification import Sources, classify
 from spark.comparison.difference import Difference, Matched, MismatchedWindow, Row, difference
 from spark.comparison.findings import Finding
 from spark.comparison.logs import Logs, Window
-from spark.comparison.translation import Placing, Position
+from spark.comparison.placing import Judged, Placing
 
 from ...support.generated_cases import cases
+from ...support.slow_placing import Position, SlowPlacing
 
 BITS = 2  # chunks of four records on average
 PLACE = TopicPartition("items", 0)
@@ -154,41 +157,83 @@ def test_chunks_do_not_depend_on_how_the_log_was_split(case: tuple[Log, Log, int
     assert chunks.joined(pieces(source, parts)) == chunks.joined(pieces(source))
 
 
+def numbers(*offsets: int | None) -> npt.NDArray[np.int64]:
+    return np.array([NONE if at is None else at for at in offsets], dtype=np.int64)
+
+
+def of_one(judged: Judged, at: int) -> Position:
+    """What is found of one of several positions."""
+    found = {name: int(values[at]) for name, values in vars(judged).items()}
+    return Position(**{name: None if value == NONE else value for name, value in found.items()})
+
+
 @cases(600)
 @given(logs(), st.data())
 def test_positions_agree_with_walking_the_logs(case: tuple[Log, Log, int], data: st.DataObject) -> None:
+    """All positions at once are what each is by counting records, and what the formula for a single one gives."""
     source, _, cut = case
     unique = {one: at for at, one in reversed(source)}
     source = sorted((at, one) for one, at in unique.items())
     kept = [one for at, one in source if data.draw(st.booleans()) or at % 3]
+    swapped = bool(kept) and data.draw(st.booleans())  # what is out of order may have to be counted instead
+    if swapped:
+        kept.insert(data.draw(st.integers(0, len(kept) - 1)), kept.pop())
     target = [(50 + 2 * number, one) for number, one in enumerate(kept)]
     found_logs, found, _ = compared(source, target, cut)
     behind = () if found.lost and found_logs.beyond else (later(found_logs, source, target),)
-    placing = Placing(found_logs.matched, [found, *behind])
-    committed, synced = data.draw(st.integers(0, 130)), data.draw(st.integers(40, 200))
-    placing.offsets = {
+    asked = st.tuples(st.integers(0, 130), st.none() | st.integers(40, 200))
+    positions = data.draw(st.lists(asked, min_size=1, max_size=12))
+    committed, synced = numbers(*(one for one, _ in positions)), numbers(*(one for _, one in positions))
+    placing, slow = (made(found_logs.matched, [found, *behind]) for made in (Placing, SlowPlacing))
+    holed = placing.holed(committed, synced[synced != NONE])
+    assert set(holed) == slow.holed(committed.tolist(), [one for _, one in positions if one is not None])
+    placing.know(holed, numbers(*(at for at, _ in source)), numbers(*(at for at, _ in target)))
+    slow.offsets = {
         pair: (
             [at for at, _ in source if pair.source_first <= at <= pair.source_last],
             [at for at, _ in target if pair.target_first <= at <= pair.target_last],
         )
-        for pair in placing.holed([committed], [synced])
+        for pair in holed
     }
     image = {one: at for at, one in target}
     scope = [(at, image.get(one)) for at, one in source]
-    unread = [(at, there) for at, there in scope if at >= committed]
-    position = placing.position(committed, synced)
-    assert position.unread == len(unread)
-    assert position.skipped == sum(there is not None and there < synced for _, there in unread)
-    assert position.repeated == sum(at < committed and there is not None and there >= synced for at, there in scope)
-    ahead = [there for _, there in unread if there is not None]
     every = [there for _, there in scope if there is not None]
-    assert position.lowest == (min(ahead) if ahead else max(every) + 1 if every else None)
+    judged = placing.judge(committed, synced)
+    for number, (read, reached) in enumerate(positions):
+        position = of_one(judged, number)
+        assert position == slow.position(read, reached)
+        if swapped:
+            continue
+        unread = [(at, there) for at, there in scope if at >= read]
+        assert position.unread == len(unread)
+        ahead = [there for _, there in unread if there is not None]
+        assert position.lowest == (min(ahead) if ahead else max(every) + 1 if every else None)
+        if reached is not None:
+            repeated = [at for at, there in scope if at < read and there is not None and there >= reached]
+            skipped = [there for _, there in unread if there is not None and there < reached]
+            assert (position.skipped, position.repeated) == (len(skipped), len(repeated))
 
 
 def test_a_group_that_stands_behind_the_cut_skips_what_lies_in_front_of_its_synced_offset() -> None:
     placing = Placing([Matched(0, 199, 0, 199, 200)], [])
-    assert placing.position(150, 190) == Position(lowest=150, back=190, unread=50, skipped=40, repeated=0)
-    assert placing.position(150, 120) == Position(lowest=150, back=120, unread=50, skipped=0, repeated=30)
+    judged = placing.judge(numbers(150, 150, 150), numbers(190, 120, None))
+    assert [of_one(judged, at) for at in range(3)] == [
+        Position(lowest=150, back=190, unread=50, skipped=40, repeated=0),
+        Position(lowest=150, back=120, unread=50, skipped=0, repeated=30),
+        Position(lowest=150, back=None, unread=50, skipped=0, repeated=0),
+    ]
+
+
+@cases(300)
+@given(st.data())
+def test_rows_out_of_order_are_counted_as_the_formula_for_one_position_does(data: st.DataObject) -> None:
+    size = data.draw(st.integers(0, 70))
+    found = Difference(images=list(zip(range(0, 3 * size, 3), data.draw(st.permutations(range(size))), strict=True)))
+    asked = st.tuples(st.integers(0, 3 * size + 2), st.integers(0, size + 2))
+    positions = data.draw(st.lists(asked, min_size=1, max_size=20))
+    judged = Placing([], [found]).judge(*(numbers(*column) for column in zip(*positions, strict=True)))
+    slow = SlowPlacing([], [found])
+    assert [of_one(judged, at) for at in range(len(positions))] == [slow.position(*one) for one in positions]
 
 
 def test_a_chunk_holds_records_in_their_order() -> None:

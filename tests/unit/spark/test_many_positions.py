@@ -5,14 +5,26 @@ import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
-from contract.documents import LazyRows, RowReader
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import generate_latest
+
+from contract.report_rows import LazyRows
+from contract.verification_metrics import registry
+from contract.verification_request import Limits
+from kafka.checkpoints import CheckpointHistory, CheckpointKey, OffsetTranslation
 from kafka.errors import redact_document, visible_document
-from kafka.groups import GroupPosition, Groups
+from kafka.group_positions import GroupPosition, GroupPositions
+from kafka.groups import Groups, LogRange
+from kafka.topic_partition import TopicPartition
 from spark.checks import groups as checks
-from spark.report import html, publish, summary
+from spark.report import group_rows, html, publish, summary
 from tests.unit.kafka.test_groups import MIRROR
 
 from ...support import report_documents as made
+from ...support import slow_group_checks as slow
+from ...support.generated_cases import cases
 
 
 class Made:
@@ -85,19 +97,114 @@ def test_a_check_shows_the_positions_that_fail_first_and_not_all() -> None:
     assert len(checks.groups_no_loss(positions).evidence) == checks.EVIDENCE_MAX
 
 
-def test_a_reader_holds_rows_compactly_and_texts_once() -> None:
-    """As dictionaries the rows of a million positions take more than a gigabyte."""
-    text = "".join(publish.json_lines({**made.clean(), "groups": Made(1000, 20, committed=70_000).rows}))
-    reader = RowReader("group", "committed", "lowest")
+MAYBE = st.none() | st.integers(0, 40)
+NAMES = st.sampled_from(["g1", "g2", 'a "quoted" \x1b name', "sécret-4711"])
+
+
+@st.composite
+def positions_of_groups(draw: st.DrawFn) -> Groups:
+    """Groups with every kind of position, whether it can occur or not."""
+    keys = draw(st.lists(st.tuples(NAMES, st.sampled_from(["items", "orders"]), st.integers(0, 3)), unique=True))
+    flags = st.booleans()
+    positions = [
+        GroupPosition(
+            group=group,
+            topic=topic,
+            partition=partition,
+            committed=draw(st.integers(0, 40)),
+            **{name: draw(MAYBE) for name in ("synced", "lowest", "highest", "back")},
+            **{name: draw(st.integers(0, 5)) for name in ("unread", "skipped", "repeated")},
+            **{name: draw(flags) for name in ("active", "unclaimed", "judged")},
+        )
+        for group, topic, partition in keys
+    ]
+    logs = {TopicPartition(topic, number): LogRange(draw(st.integers(0, 9)), 30) for _, topic, number in keys[::2]}
+    found: dict[CheckpointKey, CheckpointHistory] = {}
+    for key in keys[1::2]:
+        found[key] = CheckpointHistory()
+        for _ in range(draw(st.integers(0, 3))):
+            found[key].append(draw(st.integers(0, 40)), draw(st.integers(0, 40)), None)
+    return Groups(
+        positions=positions,
+        source_states=dict.fromkeys(draw(st.lists(NAMES)), "EMPTY"),
+        target_states=dict.fromkeys(draw(st.lists(NAMES)), "STABLE"),
+        logs=logs,
+        translation=OffsetTranslation(checkpoints=found),
+        due={key: draw(st.integers(0, 40)) for key in keys[::3]},
+    )
+
+
+@cases(200)
+@given(positions_of_groups())
+def test_positions_by_column_are_the_same_positions(groups: Groups) -> None:
+    held = GroupPositions.of(groups.positions)
+    assert held == groups.positions
+    assert held.with_these(groups.positions) == [*groups.positions, *groups.positions]
+    others, apart = held.parted(lambda name: name == "g1")
+    assert others == [one for one in groups.positions if one.group != "g1"]
+    assert apart == [one for one in groups.positions if one.group == "g1"]
+    assert [one for at in range(len(held)) for one in held.chosen([at])] == groups.positions
+    for at, one in enumerate(reversed(groups.positions)):
+        held.replace(len(held) - 1 - at, one)
+    assert held == groups.positions
+    held.forget_judgement()
+    assert not any(one.judged or one.skipped or one.lowest for one in held)
+
+
+@cases(300)
+@given(positions_of_groups(), st.integers(0, 12))
+def test_checks_by_column_find_what_each_position_shows(groups: Groups, most: int) -> None:
+    limits = Limits(reread_records_max=most)
+    assert checks.groups_synced(groups, MIRROR) == slow.groups_synced(groups, MIRROR)
+    assert checks.groups_no_loss(groups.positions) == slow.groups_no_loss(groups.positions)
+    assert checks.groups_reread_bounded(groups.positions, limits) == slow.groups_reread_bounded(
+        groups.positions, limits
+    )
+    cut = dict.fromkeys((TopicPartition(one.topic, one.partition) for one in groups.positions), 30)
+    truth = {(*tp, offset): (offset, offset + most) for tp in cut for offset in range(0, 40, 2)}
+    ours, theirs = (of.checkpoints_consistent(groups, MIRROR, cut, truth) for of in (checks, slow))
+    assert ours == theirs
+
+
+@cases(200)
+@given(positions_of_groups(), st.sampled_from([True, False, None]), st.sampled_from([True, False, None]))
+def test_rows_by_column_make_the_same_report(groups: Groups, synced: bool | None, lossless: bool | None) -> None:
+    """Text, findings, page and metrics of the rows are those of dictionaries, with all that is done to texts."""
+    rows = [groups.row(one, MIRROR) for one in groups.positions]
+    by_column = group_rows.GroupRows(groups, MIRROR)
+    assert list(by_column) == rows
+    assert list(by_column.json_lines()) == [json.dumps(row) for row in rows]
+    found = [made.check("groups_synced", synced), made.check("groups_no_loss", lossless)]
+    found.append(made.check("groups_reread_bounded", lossless))
+    plain, document = ({**made.clean(), "checks": found, "groups": held} for held in (rows, by_column))
+    assert publish.as_json(document) == publish.as_json({**plain, "groups": LazyRows(rows, dict)})
+    assert summary.findings(document) == summary.findings(plain)
+    assert html.groups(document["groups"]) == html.groups(rows)
+    hidden = [redact_document(one, ["sécret-4711"]) for one in (document, plain)]
+    assert list(hidden[0]["groups"]) == hidden[1]["groups"]
+    assert html.as_html(hidden[0]) == html.as_html(hidden[1])
+    metrics = [generate_latest(registry(visible_document(one))) for one in (document, plain)]
+    assert metrics[0] == metrics[1]
+
+
+def test_rows_by_column_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_rows, "_AT_ONCE", 3)
+    positions = [GroupPosition(group=f"g{at}", topic="items", partition=at, committed=at, synced=at) for at in range(8)]
+    rows = group_rows.GroupRows(Groups(positions=positions), MIRROR)
+    assert list(rows.columns("group", "committed")) == [(f"g{at}", at) for at in range(8)]
+    assert [json.loads(line)["partition"] for line in rows.json_lines()] == list(range(8))
+
+
+def test_a_million_positions_fit_into_memory() -> None:
+    """Objects of them take more than 300 bytes each."""
+    partitions = [TopicPartition("items", number) for number in range(100)]
+    held = GroupPositions()
     tracemalloc.start()
     try:
-        read = json.loads(text, object_hook=reader)
-        each = tracemalloc.get_traced_memory()[0] / len(read["groups"])
+        for number in range(100):
+            offsets = range(10_000 * number, 10_000 * number + 100)
+            held.add_group(f"g{number}", partitions, offsets, offsets, [False] * 100, active=False)
+        assert tracemalloc.get_traced_memory()[0] / len(held) < 100
     finally:
         tracemalloc.stop()
-    assert each < 500
-    plain = json.loads(text)
-    assert [dict(row) for row in read["groups"]] == plain["groups"]
-    assert {key: value for key, value in read.items() if key != "groups"} == {
-        key: value for key, value in plain.items() if key != "groups"
-    }
+    assert held[9999] == GroupPosition(group="g99", topic="items", partition=99, committed=990_099, synced=990_099)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from kafka.groups import GroupPosition
+from kafka.group_positions import GroupPosition
 from spark.comparison import logs as partition
 from spark.comparison.compare import Comparison
 from spark.comparison.offset_ranges import (

@@ -13,7 +13,8 @@ import pytest
 from contract.check_names import CHECK_NAMES
 from contract.verification_metrics import JUDGED_BY
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
-from kafka.groups import GroupPosition, Groups
+from kafka.group_positions import GroupPosition
+from kafka.groups import Groups
 from kafka.mirror_position import CutState
 from spark.checks.registry import Check, definitions
 from spark.comparison.findings import Finding, PartitionResult, Sample

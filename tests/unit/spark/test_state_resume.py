@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request
-from kafka.groups import GroupPosition
+from kafka.group_positions import GroupPosition
 from kafka.topic_partition import TopicPartition
 from spark.comparison.findings import Finding, PartitionResult
 from spark.comparison.offset_ranges import OffsetRange

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from contract.documents import parse
 from contract.fields import RequestError
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, RequestedPosition
-from kafka.groups import GroupPosition
+from kafka.group_positions import GroupPosition
 from spark.comparison import translation
 from spark.comparison.bulk import Bulk
 

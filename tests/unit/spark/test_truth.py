@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka.groups import GroupPosition
+from kafka.group_positions import GroupPosition
 
 from ...support import oracle
 from ...support.compared_logs import TOPIC, Sizes, found_without_spark

@@ -10,7 +10,8 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
-from kafka.groups import GroupPosition, Groups
+from kafka.group_positions import GroupPosition
+from kafka.groups import Groups
 from kafka.topic_partition import TopicPartition
 from ops.inspection import group_status
 from tests.support.recovery_pair import known

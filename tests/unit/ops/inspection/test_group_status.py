@@ -8,7 +8,8 @@ import pytest
 
 from kafka import groups
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
-from kafka.groups import GroupPosition, Groups
+from kafka.group_positions import GroupPosition
+from kafka.groups import Groups
 from kafka.lag import Measure, PartitionLag
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
