@@ -27,7 +27,7 @@ class PartitionLag:
     """One partition: `position` is the last source offset copied (None: none yet), `source_end` the end now.
 
     `records` are the offsets from the first record not mirrored to the end; `seconds` is that record's age by its own
-    timestamp. `seconds` is None when the record could not be read in time.
+    timestamp `first_ms`. Both are None when the record could not be read in time. `log_start` is the log start offset.
     """
 
     topic: str
@@ -36,6 +36,18 @@ class PartitionLag:
     source_end: int
     records: int
     seconds: float | None
+    first_ms: int | None = None
+    log_start: int = 0
+
+    @property
+    def following(self) -> int:
+        """The first offset that is not copied and still there."""
+        return self.log_start if self.position is None else max(self.position + 1, self.log_start)
+
+    def document(self) -> dict[str, Any]:
+        """Return what reports have of it, as JSON values."""
+        names = ("topic", "partition", "position", "source_end", "records", "seconds")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +75,7 @@ class Measure:
             "at_seconds": self.at_s,
             "records": self.records,
             "seconds": self.seconds,
-            "partitions": [vars(one) for one in self.partitions],
+            "partitions": [one.document() for one in self.partitions],
         }
 
 
@@ -136,7 +148,7 @@ class LagMeter:
         measure = Measure(
             at_s=round(time.monotonic() - self._started, 1),
             partitions=tuple(
-                _lag(tp, positions.get(tp), ends[tp], tp in behind, first.get(tp, (None, None)), now_ms)
+                _lag(tp, positions.get(tp), starts[tp], ends[tp], tp in behind, first.get(tp, (None, None)), now_ms)
                 for tp in self._partitions
             ),
         )
@@ -161,6 +173,7 @@ def _following(
 def _lag(
     tp: TopicPartition,
     position: int | None,
+    start: int,
     end: int,
     behind: bool,
     first: tuple[int | None, int | None],
@@ -176,7 +189,14 @@ def _lag(
     after = (position + 1 if position is not None else 0) if offset is None else offset
     records = max(0, end - after) if behind else 0
     return PartitionLag(
-        topic=tp[0], partition=tp[1], position=position, source_end=end, records=records, seconds=seconds
+        topic=tp[0],
+        partition=tp[1],
+        position=position,
+        source_end=end,
+        records=records,
+        seconds=seconds,
+        first_ms=timestamp,
+        log_start=start,
     )
 
 

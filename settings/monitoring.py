@@ -20,7 +20,8 @@ PAGE = r"^https?://[^\s/?#@{}]+(/[^\s?#{}]*)?$"
 SIDECAR_LABEL, SIDECAR_VALUE = "grafana_dashboard", "1"
 AlertName = Literal[
     "MirrorDown", "WorkerDown", "MirrorNotReady", "ConnectorNotRunning", "TaskNotRunning", "MirrorLagRising",
-    "MirrorLagSeconds", "MirrorStalled", "ReplicationLatencyP99", "HeartbeatMissing", "CheckpointTooOld",
+    "MirrorLagSeconds", "MirrorStalled", "RetentionOvertakesMirror", "ReplicationLatencyP99", "HeartbeatMissing",
+    "CheckpointTooOld",
     "GroupWithoutPosition", "GroupOffsetNotSynced", "OffsetCommitFailures", "TaskErrors", "RecordsSkipped",
     "TaskRetries", "BrokerDown", "UnderReplicatedPartitions", "PartitionsUnderMinIsr", "OfflinePartitions",
     "NoActiveController", "CertificateExpiresSoon", "VerificationFailed", "VerificationUnknown", "VerificationStale",
@@ -78,6 +79,8 @@ class Thresholds(Model):
     """Part of a task's offset commits that fail."""
     task_retries: Number = 10
     """Attempts of a task that are repeated within 15 minutes."""
+    retention_left_seconds: Number = 86_400
+    """Time until retention deletes the first record that is not copied, while the mirror copies nothing."""
     certificate_warning_days: Number = 21
     """Days until a certificate expires, for a warning."""
     certificate_critical_days: Number = 7

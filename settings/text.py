@@ -46,6 +46,14 @@ def format_count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
+def format_duration(seconds: float) -> str:
+    """Return whole days, hours, minutes or seconds, whichever is the largest unit that fits; never more than it is."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"
+
+
 def wrap(text: str, width: int) -> str:
     """Return the text with every line broken between words to fit `width`; a command in backticks stays whole."""
     return "\n".join(part for line in text.split("\n") for part in _lines(line, width))

@@ -31,6 +31,7 @@ class Thresholds:
     group_unsynced_records: float = 50_000
     offset_commit_failure_ratio: float = 0.1
     task_retries: float = 10
+    retention_left_seconds: float = 86_400
     certificate_warning_days: float = 21
     certificate_critical_days: float = 7
     verification_age_hours: int = 26
@@ -66,6 +67,11 @@ class MonitoredCluster:
 
 # Labels of alerts about the stack's own operator, which no mirror and no cluster has for itself.
 OF_OPERATOR = ("stack",)
+
+
+def declared(mirror: MonitoredMirror) -> bool:
+    """Whether there is a mirror: what passes while it rests on purpose."""
+    return bool(mirror.name)
 
 
 def while_running(mirror: MonitoredMirror) -> bool:

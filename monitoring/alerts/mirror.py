@@ -5,7 +5,7 @@ How it copies: replication lag, latency and heartbeats, and consumer groups' off
 
 from dataclasses import dataclass
 
-from monitoring.alerts import Alert, AlertGroup, Severity, with_checkpoints, with_heartbeats
+from monitoring.alerts import Alert, AlertGroup, Severity, declared, with_checkpoints, with_heartbeats
 
 _WORKERS = 'up{job="kafka-mirror-maker-2",<mirror>}'
 _NOT_UNREADY = "unless on (stack, mirror) (<ready>) == 0"
@@ -175,6 +175,19 @@ LATENCY_P99_MS = f"quantile by (stack, mirror) (0.99, quantile_over_time(0.99, (
 _COPIED = f"sum by (stack, mirror) (increase({_SOURCE_CONNECTOR}_record_count{{<mirror>}}[10m]))"
 _HEARTBEATS = 'kafka_connect_source_task_metrics_source_record_write{<mirror>,connector=~".*MirrorHeartbeatConnector"}'
 
+_TOPIC_LABELS = ("stack", "mirror", "topic")
+
+
+# A look at the target may fall between two batches: a mirror copies as long as one of some looks has seen it do so.
+_CATCHES_UP = "min by (stack, mirror, topic) (min_over_time(rt_inventory_topic_catch_up_seconds{<mirror>}[2m]))"
+_LEFT = "min by (stack, mirror, topic) (rt_inventory_topic_until_deletion_seconds{<mirror>})"
+_WAITED = "max by (stack, mirror, topic) (rt_inventory_topic_lag_seconds{<mirror>})"
+RETENTION_MARGIN = 2
+"""As `kafka.retention.MARGIN`: what is left must be this many times what the mirror needs."""
+# Seconds that are left beyond what the mirror needs; if it copies nothing, beyond what the record has waited.
+RETENTION_MARGIN_S = f"{_LEFT} - ({RETENTION_MARGIN} * {_CATCHES_UP} or {_WAITED})"
+_STANDS_WITH_TIME_LEFT = f"({_LEFT} >= <retention_left_seconds> unless on (stack, mirror, topic) {_CATCHES_UP})"
+
 LAG = AlertGroup(
     name="lag",
     dashboard="rt-inventory-mirror",
@@ -228,6 +241,22 @@ LAG = AlertGroup(
             summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} copies nothing",
             description="{{ $value | humanize }} records are to be copied, and none was in the last 10 minutes, for 10 "
             "minutes: connectors and tasks may all be reported as running.",
+        ),
+        Alert(
+            name="RetentionOvertakesMirror",
+            severity=Severity.CRITICAL,
+            value=RETENTION_MARGIN_S,
+            comparison="<",
+            threshold=0,
+            guard=f"unless on (stack, mirror, topic) {_STANDS_WITH_TIME_LEFT}",
+            hold="1m",
+            labels=_TOPIC_LABELS,
+            mirrors=declared,
+            summary="Retention overtakes mirror {{ $labels.mirror }} of {{ $labels.stack }} in {{ $labels.topic }}",
+            description=f"Less than {RETENTION_MARGIN} times what the mirror needs to catch up is left until the "
+            "source deletes the first record that is not copied; or the mirror copies nothing of it, and less than "
+            "<retention_left_seconds> s and than the record has waited. What is deleted is lost to the target, and "
+            "MirrorMaker goes on behind it without a word.",
         ),
         Alert(
             name="ReplicationLatencyP99",

@@ -20,6 +20,7 @@ from monitoring.alerts import (
     MonitoredCluster,
     MonitoredMirror,
     Thresholds,
+    declared,
 )
 from monitoring.alerts.mirror import GROUPS, LAG, MIRROR, RECORDINGS, TASKS
 from monitoring.alerts.verification import STATUS, VERIFICATION
@@ -244,7 +245,7 @@ def _value(alert: Alert, scope: Scope, tokens: Texts) -> str:
 def _rule(alert: Alert, value: str, tokens: Texts, labels: Texts, links: Texts) -> dict[str, Any]:
     threshold = tokens[alert.threshold] if isinstance(alert.threshold, str) else _number(alert.threshold)
     compared = f"({value}) {alert.comparison} {threshold}"
-    at_work = tokens["at work"] if alert.mirrors is not None else ""
+    at_work = tokens["at work"] if alert.mirrors not in (None, declared) else ""
     return {
         "alert": alert.name,
         "expr": _filled(" ".join(part for part in (compared, alert.guard, at_work) if part), tokens),

@@ -109,6 +109,22 @@ OPS = together(
             "mirror_state": ("", "1 for the state that is declared of the mirror, 0 for the others.", ("state",)),
             "mirror_lag_records": ("records", "Records of the source that are not copied yet.", ()),
             "mirror_lag_seconds": ("seconds", "Age of the oldest record that is not copied yet.", ()),
+            "topic_until_deletion_seconds": (
+                "seconds",
+                "How long retention spares the first record that is not copied, in the topic's worst partition.",
+                ("topic",),
+            ),
+            "topic_until_deletion_bytes": (
+                "bytes",
+                "Bytes that may be written there until retention by size deletes that record, about.",
+                ("topic",),
+            ),
+            "topic_lag_seconds": ("seconds", "Age of the first record there that is not copied yet.", ("topic",)),
+            "topic_catch_up_seconds": (
+                "seconds",
+                "How long the mirror needs there as fast as it copies now; no series while it copies nothing.",
+                ("topic",),
+            ),
             "cluster_reachable": ("", "1 if a side answers the user of the mirror, else 0.", ("side",)),
             "mirror_active": ("", "1 for the side that applications use, 0 for the other.", ("side",)),
             "connector_running": ("", "1 while a connector runs, else 0.", ("connector",)),

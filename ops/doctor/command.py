@@ -42,6 +42,7 @@ SNAPSHOT_PARTS = (
     snapshot.CONNECTORS,
     snapshot.RECOVERY,
     snapshot.FENCE,
+    snapshot.RETENTION,
 )
 ASSIGNED = "target: tasks of the workers' group"
 STATE = "Pulumi's state"
@@ -98,6 +99,7 @@ def collect(
         logs=(*kubernetes.logs, *files),
         others=kubernetes.others,
         duplicates=copies.duplicates if copies is not None else (),
+        until_deletion=seen.until_deletion or (),
         pulumi_state=found.get(STATE),
         source_stack=pair.source_stack and verify.label_of(pair.source_stack),
         fence_issue=seen.fence_issue,
@@ -221,6 +223,7 @@ def _unseen(seen: MirrorSnapshot) -> tuple[str, ...]:
         problems["connect"] = seen.connect_problem or seen.unknown.get(snapshot.CONNECTORS)
     problems["resource"] = seen.unknown.get(snapshot.RESOURCE)
     problems["fence"] = seen.fence_unknown
+    problems[snapshot.RETENTION] = seen.unknown.get(snapshot.RETENTION)
     if seen.mirror is not None and seen.mirror.silent is not None:
         problems["resource"] = f"{seen.mirror.resource}: {seen.mirror.silent}"
     problems |= {name: why for name, why in seen.more.problems.items() if name not in _NOTED}

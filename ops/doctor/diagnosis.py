@@ -11,6 +11,7 @@ from kafka.errors import HIDDEN, redact
 from kafka.groups import IDLE
 from ops.doctor.connect_symptoms import active_groups_in_logs, connect_symptoms
 from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, Finding, finding, operator_facts
+from ops.doctor.lost_records import lost_records
 from ops.doctor.observations import ClusterObservation, Observations, OtherMirror
 from ops.doctor.pulumi_state import state_symptoms
 
@@ -19,7 +20,13 @@ _LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
 
 def diagnose(seen: Observations, secrets: list[str] | None = None) -> list[Finding]:
     """Return a finding for each known issue that was seen, errors first, each once; none contains one of `secrets`."""
-    all_of_them = [*cluster_symptoms(seen), *connect_symptoms(seen), *topic_symptoms(seen), *state_symptoms(seen)]
+    all_of_them = [
+        *cluster_symptoms(seen),
+        *connect_symptoms(seen),
+        *topic_symptoms(seen),
+        *lost_records(seen),
+        *state_symptoms(seen),
+    ]
     order = list(KNOWN_ISSUES)
     clean = {
         Finding(

@@ -56,6 +56,11 @@ RENEWALS = {
 _OPERATOR = {"operator": "Strimzi", "whose": "Strimzi's", "domain": "strimzi.io"}
 """The operator whose annotations a remedy names if the mirror's platform is not known."""
 _EVERYWHERE = {"renewal": " ".join(RENEWALS.values()).format(**_OPERATOR), **_OPERATOR}
+_MORE_TIME = (
+    "Win time first: give {topic} a longer retention at the source, in the topics of the stack file of {source_stack}; "
+    "if nothing declares it: kafka-configs.sh --bootstrap-server {servers} --entity-type topics --entity-name {topic} "
+    "--alter --add-config retention.ms=-1,retention.bytes=-1. "
+)
 _ALL = (
     KnownIssue(
         name="source-unreachable",
@@ -201,6 +206,19 @@ _ALL = (
         "the source) before it happens again. Groups that go on at the target read the second copy again; to be rid of "
         "the first: delete the records before offset {offset} of {topic}-{partition} (kafka-delete-records.sh), and "
         "set countsFrom of the mirror so that the verification counts from there.",
+    ),
+    KnownIssue(
+        name="retention-overtakes-mirror",
+        sign="Retention of the source deletes records before the mirror copies them: less is left than twice the time "
+        "that it needs to catch up; or it copies nothing, and less than a day, and than they have waited, is left",
+        remedy=_MORE_TIME + "Then let the mirror copy: state: running, and what else is found here; if it is too slow, "
+        "more tasks. Give the topic its retention back once ops status shows no lag.",
+    ),
+    KnownIssue(
+        name="retention-overtook-mirror",
+        sign="The source's log begins behind the mirror's position: what was between was deleted before it was copied",
+        remedy="No mirror can copy them any more, and it goes on behind them by itself: have them written again, or "
+        "accept the loss, which python -m ops verify counts. " + _MORE_TIME + "Give it its retention back later.",
     ),
     KnownIssue(
         name="identity-loop",

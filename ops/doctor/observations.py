@@ -6,6 +6,7 @@ from datetime import datetime
 
 from contract.verification_request import Mirror
 from kafka.connectivity import Broker
+from kafka.retention import UntilDeletion
 from kafka.topic_partition import TopicPartition
 from ops.inspection.probes import Certificate
 
@@ -169,6 +170,7 @@ class Observations:
     logs: tuple[Log, ...] = ()
     others: tuple[OtherMirror, ...] = ()
     duplicates: tuple[DuplicateRecord, ...] = ()
+    until_deletion: tuple[UntilDeletion, ...] = ()
     pulumi_state: PulumiState | None = None
     source_stack: str | None = None
     fence_issue: tuple[str, str] | None = None

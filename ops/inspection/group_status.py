@@ -9,7 +9,6 @@ age is an upper bound. It is not one if producers set timestamps in the past.
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaException
 from confluent_kafka import TopicPartition as ClientTopicPartition
@@ -89,7 +88,7 @@ def mirrored_groups(
     request, source, target = readings.pair.request, readings.source.cluster, readings.target.cluster
     logs = _logs(source, topic_partitions, request)
     remote = {tp: TopicPartition(request.mirror.target_topic(tp.topic), tp.partition) for tp in topic_partitions}
-    there = _logs(target, _existing(target, remote.values()), request)
+    there = _logs(target, existing(target, remote.values()), request)
     denied: dict[str, str] = {}
     held = {tp for tp, log in logs.items() if log.end}
     states = readings.source.group_states(), readings.target.group_states()
@@ -195,7 +194,8 @@ def _logs(cluster: Cluster, topic_partitions: list[TopicPartition], request: Req
     return {tp: LogRange(start, ends[tp]) for tp, start in starts.items()}
 
 
-def _existing(target: Cluster, wanted: Any) -> list[TopicPartition]:
+def existing(target: Cluster, wanted: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Return those of the wanted partitions that the target has."""
     topic_partitions = set(wanted)
     topics = target.topics(lambda name: name in {topic for topic, _ in topic_partitions})
     return sorted(tp for tp in topic_partitions if tp[0] in topics and tp[1] in topics[tp[0]].replicas)

@@ -17,10 +17,12 @@ from kafka import mirror_position
 from kafka.cluster import Cluster
 from kafka.connector_status import ConnectorState, ResourceStatus, resource_status
 from kafka.lag import LagMeter, Measure
+from kafka.retention import UntilDeletion
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
+from ops.inspection import retention
 from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_groups
-from ops.inspection.probes import ANSWER_WITHIN_S, MirrorReadings, ProbeResults, run_probes
+from ops.inspection.probes import ANSWER_WITHIN_S, MirrorReadings, ProbeResults, once, run_probes
 from ops.pulumi.stack import stack_outputs, typed_outputs
 from ops.recovery import break_glass, fencing
 from ops.recovery.fencing import FenceStatus
@@ -36,6 +38,8 @@ OBSERVED_WITHIN_S = 150.0
 READ_WITHIN_S = 600.0
 """For lag and groups, each part of which ends by itself if nothing comes: a million positions take minutes."""
 SOURCE, TARGET, LAG_AND_GROUPS = "connection to the source", "connection to the target", "lag and groups"
+RETENTION = "retention of the source"
+"""Also the key of `unknown` for the reason why nobody knows what it deletes before it is copied."""
 RESOURCE, SOURCE_RESOURCE, TARGET_RESOURCE = (
     "resource of the mirror",
     "resource of the source",
@@ -65,8 +69,8 @@ class MirrorSnapshot:
     `connect_problem` is the reason why Connect does not report the connectors; the resource's status may. `recovery` is
     a failover or failback that has not finished, None if there is none. `active_now` is the active side by what is
     there, which Pulumi's outputs do not have after a break-glass failover. `fence` is None if the source cannot be
-    fenced, or need not be and its users cannot be read. `more` are the results of the probes that the command has
-    added.
+    fenced, or need not be and its users cannot be read. `until_deletion` are the partitions of which retention deletes
+    records, None also while the target is active. `more` are the results of the probes that the command has added.
     """
 
     pair: MirrorContext
@@ -80,6 +84,7 @@ class MirrorSnapshot:
     recovery: Progress | None = None
     active_now: str | None = None
     fence: FenceStatus | None = None
+    until_deletion: tuple[UntilDeletion, ...] | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
     at: float = field(default_factory=time.time)
     more: ProbeResults = field(default_factory=lambda: ProbeResults(found={}, problems={}))
@@ -158,10 +163,12 @@ def collect(
         source_within_s: how long the source may take to answer, in seconds.
     """
     readings = MirrorReadings(pair, environment, debug=debug, source_within_s=source_within_s)
+    lag_reading = once(partial(_lag_reading, readings, log))
     all_of_them: dict[str, Callable[[], Any]] = {
         SOURCE: readings.source.connected,
         TARGET: readings.target.connected,
-        LAG_AND_GROUPS: partial(_measure, readings, log),
+        LAG_AND_GROUPS: partial(_measure, readings, lag_reading),
+        RETENTION: partial(_until_deletion, readings, lag_reading),
         RESOURCE: readings.resource,
         TARGET_RESOURCE: partial(_cluster_status, pair, pair.cluster, environment),
         SOURCE_RESOURCE: partial(_source_status, pair, environment),
@@ -172,17 +179,20 @@ def collect(
     }
     own = {name: probe for name, probe in all_of_them.items() if parts is None or name in parts}
     added = more(readings)
-    longer = {LAG_AND_GROUPS: READ_WITHIN_S}
+    longer = {LAG_AND_GROUPS: READ_WITHIN_S, RETENTION: READ_WITHIN_S}
     results = run_probes({**own, **added}, OBSERVED_WITHIN_S, debug=debug, longer=longer)
     found, problems = results.found, {name: why for name, why in results.problems.items() if name in own}
     lag, groups, unmeasured = found.get(LAG_AND_GROUPS, (None, None, {}))
     if LAG_AND_GROUPS in problems:
         unmeasured = dict.fromkeys(("lag", "groups"), problems[LAG_AND_GROUPS])
+    until_deletion, unbounded = found.get(RETENTION, (None, problems.get(RETENTION)))
+    if unbounded is not None and (lag is not None or LAG_AND_GROUPS not in own):  # else the lag's reason says it
+        unmeasured = {**unmeasured, RETENTION: unbounded}
     recovery, why = found.get(RECOVERY, (None, None))
     connectors, connect_problem = found.get(CONNECTORS, (None, None))
     mirror = found.get(RESOURCE)
     # The source answers by itself, and its resource may be in another Kubernetes cluster.
-    reported_elsewhere = (SOURCE, TARGET, LAG_AND_GROUPS, SOURCE_RESOURCE, ACTIVE_SIDE, FENCE)
+    reported_elsewhere = (SOURCE, TARGET, LAG_AND_GROUPS, RETENTION, SOURCE_RESOURCE, ACTIVE_SIDE, FENCE)
     unknown = {name: text for name, text in problems.items() if name not in reported_elsewhere}
     return MirrorSnapshot(
         pair=replace(pair, proof=latest_proof(pair)),
@@ -196,6 +206,7 @@ def collect(
         recovery=recovery,
         active_now=found.get(ACTIVE_SIDE),
         fence=found.get(FENCE) or fencing.unread(pair, problems.get(FENCE)),
+        until_deletion=until_deletion,
         unknown={**unmeasured, **({} if why is None else {RECOVERY: why}), **unknown},
         more=ProbeResults(
             found={name: one for name, one in found.items() if name in added},
@@ -271,31 +282,62 @@ def _cluster(pair: MirrorContext, role: str, problem: str | None, resource: Reso
     return ClusterStatus(role=role, name=pair.name_of(role), alias=alias, problem=problem, resource=resource)
 
 
+LagReading = tuple[Measure | None, list[TopicPartition], dict[str, str]]
+"""The lag, the partitions of the source that the mirror carries, and under `lag` why the first is unknown."""
+
+
+def _lag_reading(readings: MirrorReadings, log: Log) -> LagReading:
+    """Measure the lag of both clusters, which answer; raises ClusterError."""
+    pair, unknown = readings.pair, dict[str, str]()
+    source, target = readings.source.connected(), readings.target.connected()
+    topics = source.topics(pair.request.mirror.carries_topic, pair.request.mirror.named_topics)
+    topic_partitions = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
+    return _lag(pair, source, target, topic_partitions, unknown, log), topic_partitions, unknown
+
+
 def _measure(
-    readings: MirrorReadings, log: Log
+    readings: MirrorReadings, lag_reading: Callable[[], LagReading]
 ) -> tuple[Measure | None, tuple[GroupStatus, ...] | None, dict[str, str]]:
     """Return the lag, the groups, and why either is unknown."""
-    pair, unknown = readings.pair, dict[str, str]()
     try:
-        target = readings.target.connected()
+        readings.target.connected()
     except OpsError as error:
         return None, None, dict.fromkeys(("lag", "groups"), f"the target does not answer ({error})")
+    unknown: dict[str, str] = {}
     try:
         try:
-            source = readings.source.connected()
+            readings.source.connected()
         except OpsError:
             unknown["lag"] = "the source does not answer"
             return None, groups_on_target(readings), unknown
-        topics = source.topics(pair.request.mirror.carries_topic, pair.request.mirror.named_topics)
-        topic_partitions = [
-            TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
-        ]
-        lag = _lag(pair, source, target, topic_partitions, unknown, log)
+        lag, topic_partitions, why = lag_reading()
+        unknown.update(why)
         return lag, mirrored_groups(readings, topic_partitions, lag, unknown), unknown
     except VerificationError as error:
         unknown.setdefault("lag", str(error))
         unknown.setdefault("groups", str(error))
         return None, None, unknown
+
+
+def _until_deletion(
+    readings: MirrorReadings, lag_reading: Callable[[], LagReading]
+) -> tuple[tuple[UntilDeletion, ...] | None, str | None]:
+    """Return how long what is not copied is safe from retention, and why it is not known of all of it.
+
+    Neither while the target is active, for the source has nothing to copy then, nor if a cluster does not answer.
+    """
+    if readings.pair.active == "target":
+        return None, None
+    try:
+        readings.source.connected()
+        readings.target.connected()
+    except OpsError:
+        return None, None
+    try:
+        lag, _, unknown = lag_reading()
+        return (None, unknown.get("lag")) if lag is None else retention.observe(readings, lag)
+    except VerificationError as error:
+        return None, str(error)
 
 
 def _lag(

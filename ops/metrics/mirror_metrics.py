@@ -15,12 +15,13 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from contract import verification_metrics
+from kafka.retention import UntilDeletion, worst
 from ops.inspection.group_status import GroupStatus
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.recovery.mirror_context import REPORTS, MirrorContext, latest_verification
 from ops.status import document as status
 
-UNITS = ("seconds", "records")
+UNITS = ("seconds", "records", "bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,8 @@ MIRROR_STATES = ("running", "paused", "stopped")
 SIDES = ("source", "target")
 GROUPS_MAX = 500
 """Groups with series of their own; of more the costliest are exported."""
+TOPICS_MAX = 500
+"""Topics with series of their own; of more those are exported in which retention is nearest."""
 
 HELP = {
     "mirror_up": "1 if all connectors and tasks of the mirror run and its resource is Ready; only while it is declared "
@@ -106,6 +109,14 @@ HELP = {
     "mirror_problems": "Things that ops status calls a problem of the mirror.",
     "mirror_lag_records": "Records from the first that is not mirrored to the end of the source.",
     "mirror_lag_seconds": "Age of the oldest record that is not mirrored by its own timestamp, 0 without one.",
+    "topic_until_deletion_seconds": "How long retention spares the first record of the topic that is not mirrored, at "
+    "least; if all are, what one has that is written now. Of the partition where the least is left beyond what the "
+    "mirror needs; only where retention deletes, and while the source is active.",
+    "topic_until_deletion_bytes": "Bytes that may be written to that partition until retention by size deletes that "
+    "record, about.",
+    "topic_lag_seconds": "Age of that record by its own timestamp, 0 without one.",
+    "topic_catch_up_seconds": "How long the mirror needs for what is not mirrored of that partition as fast as it "
+    "copies now; 0 if there is nothing, no series while it copies nothing.",
     "cluster_reachable": "1 if the cluster answers the user of the mirror, 0 if not.",
     "connector_running": "1 if the connector itself runs, 0 if not; only while the mirror is declared running.",
     "task_running": "1 if the task runs, 0 if not; only while the mirror is declared running.",
@@ -148,6 +159,11 @@ def families(seen: MirrorSnapshot, certificates: Iterable[tuple[str, datetime]])
     if seen.lag is not None:
         add("mirror_lag_records", seen.lag.records)
         add("mirror_lag_seconds", seen.lag.seconds)
+    for topic, first in list(_by_topic(seen.until_deletion or ()).items())[:TOPICS_MAX]:
+        add("topic_until_deletion_seconds", first.seconds, topic=topic)
+        add("topic_until_deletion_bytes", first.left_bytes, topic=topic)
+        add("topic_lag_seconds", first.waited_s, topic=topic)
+        add("topic_catch_up_seconds", first.catch_up_s, topic=topic)
     if seen.pair.state == "running":
         add("mirror_up", up(seen))
         for one in seen.connectors or ():
@@ -168,6 +184,15 @@ def families(seen: MirrorSnapshot, certificates: Iterable[tuple[str, datetime]])
     for what, ends in _latest(certificates).items():
         add("certificate_expiry_timestamp_seconds", ends.timestamp(), certificate=what)
     return list(made.values())
+
+
+def _by_topic(found: Iterable[UntilDeletion]) -> dict[str, UntilDeletion]:
+    """Return the worst partition of each topic, the worst topic first."""
+    by_topic: dict[str, list[UntilDeletion]] = {}
+    for one in found:
+        by_topic.setdefault(one.topic, []).append(one)
+    firsts = {topic: first for topic, ones in by_topic.items() if (first := worst(ones)) is not None}
+    return dict(sorted(firsts.items(), key=lambda item: (item[1].margin_s, item[0])))
 
 
 def up(seen: MirrorSnapshot) -> bool | None:

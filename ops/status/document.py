@@ -10,12 +10,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kafka.connector_status import ResourceStatus
+from kafka.retention import worst
 from ops import verify
 from ops.console import AdaptiveTable, Column
 from ops.inspection.group_status import GroupStatus
 from ops.inspection.snapshot import ClusterStatus, MirrorSnapshot
 from ops.recovery.operation import NOTHING_CHANGED
-from settings.text import format_count, format_names
+from settings.text import format_count, format_duration, format_names
 
 SKIPPING_NAMED = 3
 HEALTHY, DEGRADED, UNKNOWN = "healthy", "degraded", "unknown"
@@ -42,6 +43,7 @@ def document(seen: MirrorSnapshot) -> dict[str, Any]:
         "connectors": _connectors(seen),
         "resource": _resource(seen.mirror),
         "lag": seen.lag.document() if seen.lag is not None else None,
+        "retention": retention(seen),
         "groups": [_group(one, pair.active) for one in seen.groups] if seen.groups is not None else None,
         "verification": verification(seen),
         "failover": cost(seen),
@@ -83,7 +85,40 @@ def problems(seen: MirrorSnapshot) -> list[str]:
         found.append(f"verification: the latest verdict is {proof['verdict']} ({', '.join(proof['failed']) or 'none'})")
     if seen.recovery is not None and seen.recovery.problem is not None:
         found.append(seen.recovery.problem)
-    return found + _skipping(seen)
+    return found + _overtaken(seen) + _skipping(seen)
+
+
+def _overtaken(seen: MirrorSnapshot) -> list[str]:
+    """Return the problem of retention that deletes records before they are copied, or is about to."""
+    found = [one for one in seen.until_deletion or () if one.overtakes]
+    first = worst(found)
+    if first is None or first.seconds is None:
+        return []
+    more = f" and {format_count(len(found) - 1, 'more partition')}" if len(found) > 1 else ""
+    return [
+        f"retention overtakes the mirror in {first.topic}-{first.partition}{more}: the first of "
+        f"{format_count(first.records, 'record')} not mirrored may be deleted in {format_duration(first.seconds)}. "
+        f"`python -m ops doctor --stack {seen.pair.stack}` has the remedy"
+    ]
+
+
+def retention(seen: MirrorSnapshot) -> dict[str, Any] | None:
+    """Return how long what is not mirrored is safe from the source's retention, in the partition where it is worst.
+
+    None if retention deletes nothing, or nobody knows what.
+    """
+    first = worst(seen.until_deletion or ())
+    if first is None:
+        return None
+    return {
+        "topic": first.topic,
+        "partition": first.partition,
+        "recordsNotMirrored": first.records,
+        "secondsUntilDeletion": first.seconds,
+        "bytesUntilDeletion": first.left_bytes,
+        "catchUpSeconds": first.catch_up_s,
+        "overtaken": [f"{one.topic}-{one.partition}" for one in seen.until_deletion or () if one.overtakes],
+    }
 
 
 def _skipping(seen: MirrorSnapshot) -> list[str]:
@@ -245,6 +280,8 @@ def _mirror(found: dict[str, Any]) -> AdaptiveTable:
     if found["connectors"] is None:
         grid.add_row("connectors", Text("unknown: Connect does not answer", _BAD))
     grid.add_row("lag", _lag(found["lag"]))
+    if found["retention"] is not None:
+        grid.add_row("deleted first", _deleted_first(found["retention"]))
     grid.add_row("verified", _verification(found["verification"]))
     if found["clientsSecret"]:
         grid.add_row("clients read", f"Secret {found['clientsSecret']}")
@@ -317,23 +354,27 @@ def _lag(lag: dict[str, Any] | None) -> Text:
     return Text(f"{format_count(lag['records'], 'record')}, {seconds}")
 
 
+def _deleted_first(retention: dict[str, Any]) -> Text:
+    """Return when the source may delete the first record that is not mirrored, in words."""
+    where, left = f"{retention['topic']}-{retention['partition']}", format_duration(retention["secondsUntilDeletion"])
+    size = retention["bytesUntilDeletion"]
+    or_bytes = "" if size is None else f" or {size:,} bytes"
+    if not retention["recordsNotMirrored"]:
+        return Text(f"what is written now is safe for {left}{or_bytes} ({where})")
+    text = f"{format_count(retention['recordsNotMirrored'], 'record')} of {where} safe for {left}{or_bytes}"
+    return Text(text, _BAD if retention["overtaken"] else "")
+
+
 def _verification(proof: dict[str, Any] | None) -> Text:
     if proof is None:
         return Text("never: python -m ops verify", _DIM)
     age = proof["ageSeconds"]
-    when = "" if age is None else f" {_ago(age)} ago"
+    when = "" if age is None else f" {format_duration(age)} ago"
     compared = (
         "" if proof["recordsCompared"] is None else f", {format_count(proof['recordsCompared'], 'record')} compared"
     )
     style = _GOOD if proof["verdict"] == "pass" else "yellow" if proof["verdict"] == "unknown" else _BAD
     return Text(f"{proof['verdict']}{when}{compared}", style)
-
-
-def _ago(seconds: float) -> str:
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _state(state: str | None) -> str:

@@ -207,6 +207,8 @@ class Guarded:
             "super.users": "User:ANONYMOUS",
             "log.dirs": str(self.folder / f"{node}.data"),
             "log.segment.bytes": 1_048_576,
+            "log.initial.task.delay.ms": 1000,
+            "log.retention.check.interval.ms": 1000,
             "auto.create.topics.enable": False,
             "group.initial.rebalance.delay.ms": 0,
             "offsets.topic.replication.factor": 1,

@@ -7,6 +7,7 @@ from typing import Any
 from contract.stack_outputs import ClusterOutputs, MirrorOutputs
 from contract.verification_request import Mirror, Request, Resource
 from kafka.connectivity import Broker
+from kafka.retention import NotCopied, RetentionLimits, until_deletion
 from ops import verify
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.observations import (
@@ -165,6 +166,11 @@ FIRST = OtherMirror(
 )
 BROKERS = "the broker's certificate CN=kafka at dev:9093"
 TWICE = DuplicateRecord(topic="items", remote_topic="items", partition=1, source=0, first=0, second=147)
+OVERTAKEN = until_deletion(
+    NotCopied(topic="items", partition=1, records=120, first_ms=60_000),
+    RetentionLimits(ms=100_000, size=None),
+    now_ms=120_000,
+)
 CASES: dict[str, tuple[Observations, str, str, str]] = {
     # what was seen, where it must be reported, a part of what, a part of the remedy
     "pulumi-state-behind": (
@@ -270,6 +276,16 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
     "re-replicated-topic": (
         seen(duplicates=(TWICE,)),
         "topic items of the target, partition 1", "is at 0 and again at 147", "before offset 147 of items-1",
+    ),
+    "retention-overtakes-mirror": (
+        seen(until_deletion=(OVERTAKEN,), source_stack="dev"),
+        "topic items of the source", "120 records of partition 1 are not copied; the first, which has waited 1 min, "
+        "may be deleted in 40 s, and the mirror copies nothing of them",
+        "--bootstrap-server dev:9093 --entity-type topics --entity-name items --alter --add-config retention.ms=-1",
+    ),
+    "retention-overtook-mirror": (
+        seen(until_deletion=(replace(OVERTAKEN, records=0, deleted=40), replace(OVERTAKEN, partition=0, records=0))),
+        "topic items of the source", "deleted before it has passed them: 40 of partition 1", "python -m ops verify",
     ),
     "identity-loop": (
         seen(others=(BACK,)),

@@ -18,6 +18,7 @@ _DAY_S = 86400
 _MINUTES = 90
 _PARTITION = {"source": "es-src", "target": "es-tgt", "topic": "items", "partition": "0"}
 _COPY = "kafka_connect_mirror_mirrorsourceconnector_"
+_SPARED = (("until_deletion", str(7 * _DAY_S)), ("lag", "3"), ("catch_up", "1"))
 _TASK = {"connector": _SOURCE, "task": "0"}
 
 
@@ -47,6 +48,11 @@ def _mirror(state: str) -> dict[str, str]:
         of("rt_inventory_mirror_lag_records"): "0" if running else "500",
         of("rt_inventory_mirror_lag_seconds"): "0" if running else "90000",
         of("rt_inventory_connector_running", connector=_SOURCE): str(int(running)),
+        **(
+            {of(f"rt_inventory_topic_{name}_seconds", topic="items"): value for name, value in _SPARED}
+            if running
+            else {}
+        ),
         of("rt_inventory_task_running", **_TASK): str(int(running)),
         of("rt_inventory_group_unsynced_records", group="stock"): "700",
         of("rt_inventory_verification_finished_timestamp_seconds"): "0",

@@ -33,6 +33,15 @@ def _stalled(said: str) -> Fired:
     return Fired(labels=_OF, severity="critical", summary="Mirror mm2 of stg copies nothing", said=(said,))
 
 
+_TOPIC = {"topic": "items"}
+_LEFT, _WAITED, _CATCHES_UP = (
+    of(f"rt_inventory_topic_{name}_seconds", **_TOPIC) for name in ("until_deletion", "lag", "catch_up")
+)
+_OVERTAKEN = Fired(
+    labels={**_OF, **_TOPIC}, severity="critical", summary="Retention overtakes mirror mm2 of stg in items"
+)
+
+
 LAG_CASES = (
     Case(
         alert="MirrorLagRising",
@@ -74,6 +83,64 @@ LAG_CASES = (
     Case(alert="MirrorLagSeconds", name="long behind, but not for long", series={_SECONDS: "0x5 2000x3 0x20"}, at="9m"),
     Case(alert="MirrorLagSeconds", name="within the limit", series={_SECONDS: "200x30"}, at="11m"),
     Case(alert="MirrorLagSeconds", name="nobody knows", series={_SECONDS: "NaN NaN NaN NaN NaN NaN NaN NaN"}, at="7m"),
+    Case(
+        alert="RetentionOvertakesMirror",
+        name="it copies nothing, and less than a day is left",
+        series={_LEFT: "100000-60x300", _WAITED: "504800+60x300"},
+        at="235m",
+        fires=(_OVERTAKEN,),
+    ),
+    Case(
+        alert="RetentionOvertakesMirror",
+        name="it copies nothing, and more than a day is left",
+        series={_LEFT: "100000-60x300", _WAITED: "504800+60x300"},
+        at="220m",
+    ),
+    Case(
+        alert="RetentionOvertakesMirror",
+        name="it copies nothing, and half of an hour is gone",
+        series={_LEFT: "3600-60x60", _WAITED: "0+60x60"},
+        at="35m",
+        fires=(_OVERTAKEN,),
+    ),
+    Case(
+        alert="RetentionOvertakesMirror",
+        name="it copies nothing, and little of an hour is gone",
+        series={_LEFT: "3600-60x60", _WAITED: "0+60x60"},
+        at="25m",
+    ),
+    Case(
+        alert="RetentionOvertakesMirror",
+        name="it copies too slowly",
+        series={_LEFT: "500x10", _WAITED: "9000x10", _CATCHES_UP: "300x10"},
+        at="5m",
+        fires=(_OVERTAKEN,),
+    ),
+    Case(
+        alert="RetentionOvertakesMirror",
+        name="it copies fast enough, though not in every look",
+        series={_LEFT: "500x10", _WAITED: "9000x10", _CATCHES_UP: "200 _ 200 _ 200 _ 200 _ 200 _ 200"},
+        at="9m",
+    ),
+    Case(
+        alert="RetentionOvertakesMirror",
+        name="for a moment only",
+        series={_LEFT: "5000x3 500x6", _WAITED: "9000x10", _CATCHES_UP: "300x10"},
+        at="4m",
+    ),
+    Case(
+        alert="RetentionOvertakesMirror",
+        name="it is paused on purpose",
+        series={_LEFT: "500x10", _WAITED: "9000x10", of("rt_inventory_mirror_state", state="paused"): "1x10"},
+        at="5m",
+        fires=(_OVERTAKEN,),
+    ),
+    Case(
+        alert="RetentionOvertakesMirror",
+        name="everything is copied",
+        series={_LEFT: "600x10", _WAITED: "0x10", _CATCHES_UP: "0x10"},
+        at="5m",
+    ),
     Case(
         alert="MirrorStalled",
         name="lag and no progress",

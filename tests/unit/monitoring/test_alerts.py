@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from kafka import retention
 from monitoring.alerts import Alert, MonitoredCluster, MonitoredMirror, Severity, Thresholds, rendering
-from monitoring.alerts.mirror import RECORDINGS
+from monitoring.alerts.mirror import RECORDINGS, RETENTION_MARGIN
 from monitoring.alerts.rendering import ALERT_GROUPS, ALERTS, Scope, UnknownAlertError, render, value_of
 from monitoring.metrics.catalog import BY_NAME, names_in
 from tests.support.alert_cases import CASES, SCOPE
@@ -102,9 +103,14 @@ def test_every_threshold_decides_something_and_can_be_changed() -> None:
 
 def test_what_rests_on_purpose_alarms_nobody() -> None:
     resting = dataclasses.replace(MIRROR, running=False)
-    assert set(rendered(resting)) == {"CertificateExpiresSoon", "StatusFails"}
+    assert set(rendered(resting)) == {"CertificateExpiresSoon", "StatusFails", "RetentionOvertakesMirror"}
     both = rendered(MIRROR, dataclasses.replace(resting, name="mm2-reverse"))
+    del both["RetentionOvertakesMirror"]  # retention does not rest
     assert "mm2-reverse" not in str(both)
+
+
+def test_retention_is_judged_by_the_numbers_of_the_status() -> None:
+    assert (Thresholds().retention_left_seconds, RETENTION_MARGIN) == (retention.STANDING_S, retention.MARGIN)
 
 
 def test_only_what_a_mirror_has_is_missed() -> None:

@@ -8,7 +8,7 @@ import pytest
 from kafka.connector_status import ConnectorState, ResourceStatus
 from kafka.errors import ClusterError
 from ops.doctor import cluster_probes, command, connect_probes
-from ops.inspection import probes
+from ops.inspection import probes, snapshot
 from ops.recovery.mirror_context import MirrorContext
 
 from ...support.mirror_symptoms import EXPIRED, NO_CLASS, SOURCE, issues_found
@@ -49,6 +49,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for name in ("rights", "policies", "assigned_tasks"):
         monkeypatch.setattr(cluster_probes, name, lambda *_: None)
     monkeypatch.setattr(cluster_probes, "groups", lambda readings, _: (readings.group_states(), []))
+    monkeypatch.setattr(snapshot, "_until_deletion", lambda *_: ((), None))
     monkeypatch.setattr(command, "certificates_of", lambda _: [])
     monkeypatch.setattr(command, "find_duplicate_records", lambda *_: None)
     monkeypatch.setattr(connect_probes, "others_and_logs", lambda mirror, _: mirror() and None)

@@ -53,6 +53,7 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeCluster]:
     monkeypatch.setattr(snapshot, "resource_status", lambda wanted, *_: resource(wanted.kind))
     monkeypatch.setattr(probes, "resource_status", lambda wanted, *_: resource(wanted.kind))
     monkeypatch.setattr(snapshot, "_lag", lambda *_: lag(7))
+    monkeypatch.setattr(snapshot.retention, "observe", lambda *_: ((), None))
     monkeypatch.setattr(snapshot, "mirrored_groups", lambda *_: (group(),))
     monkeypatch.setattr(snapshot, "groups_on_target", lambda *_: (group(source_state=None),))
     return found

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kafka.connector_status import ConnectorState
+from kafka.retention import NotCopied, RetentionLimits, until_deletion
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.metrics import mirror_metrics
 from ops.metrics.mirror_metrics import Family, merged, of_json, of_registry, registry
@@ -36,7 +37,9 @@ def names(found: dict[tuple[str, ...], float]) -> set[str]:
 def test_a_healthy_pair_is_reported_whole() -> None:
     fence = FenceStatus(cluster="rt-inventory-dev", stack="dev", users={"app": True}, declared=False)
     groups = group(behind_s=0.0), group("late", again=7, behind_s=90.5)
-    found = reported(observe(groups=groups, fence=fence), CERTIFICATE)
+    left = NotCopied(topic="items", partition=0, records=5, first_ms=0, record_bytes=100, copied_per_s=2.0)
+    spared = until_deletion(left, RetentionLimits(ms=60_000, size=1000), now_ms=10_000)
+    found = reported(observe(groups=groups, fence=fence, until_deletion=(spared,)), CERTIFICATE)
     assert found == {
         ("mirror_up",): 1,
         ("mirror_state", "running"): 1,
@@ -49,6 +52,10 @@ def test_a_healthy_pair_is_reported_whole() -> None:
         ("mirror_fenced",): 0,
         ("mirror_lag_records",): 0,
         ("mirror_lag_seconds",): 0,
+        ("topic_until_deletion_seconds", "items"): 50,
+        ("topic_until_deletion_bytes", "items"): 500,
+        ("topic_lag_seconds", "items"): 10,
+        ("topic_catch_up_seconds", "items"): 2.5,
         ("cluster_reachable", "source"): 1,
         ("cluster_reachable", "target"): 1,
         ("connector_running", SOURCE): 1,
