@@ -23,11 +23,13 @@ import pulumi
 from pulumi import dynamic
 
 from contract.report_rows import read_report
+from contract.stack_outputs import is_of_empty_pair
 
 PROJECT = Path(__file__).resolve().parents[1]
 STOP_S = 20.0
 POLL_S = 0.5
 REPORTED_EVERY_S = 10.0  # a job that is silent for longer is reported to be at work
+ASKED_WITHIN_S = 30.0
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
 SLACK_WEBHOOK = "SLACK_WEBHOOK"  # variable with the address, which is a secret
 _PLAIN = ("trigger", "when", "reportDir")
@@ -71,11 +73,7 @@ def run(
         if not alone:
             return _error(mirror, f"must have {report_dir} to itself (got another run in it for {deadline_s:.0f} s).")
         (folder / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
-        with tempfile.TemporaryDirectory(prefix="rt-inventory-verify-") as temporary:
-            path = Path(temporary) / "request.json"
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(request, file)
+        with _request_file(request) as path:
             command = [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(folder)]
             command += [*(["--state", state] if state is not None else []), *destinations]
             code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, log)
@@ -89,7 +87,7 @@ def run(
     if code not in (0, 1):
         message = f"must be able to judge (exit {code}). {report.get('error') or last}"
         return replace(_error(mirror, message), report=str(report_dir / "report.html"))
-    allowed = set(request["limits"]["allow_unknown"])
+    allowed = set(report.get("allowed_unknown") or ())
     return Outcome(
         passed=code == 0,
         verdict=str(report["verdict"]),
@@ -99,6 +97,33 @@ def run(
         finished_at=report.get("finished_at"),
         records_compared=report.get("records_compared"),
     )
+
+
+@contextmanager
+def _request_file(request: Mapping[str, Any]) -> Iterator[Path]:
+    """A file of its owner with the request, for as long as it is needed."""
+    with tempfile.TemporaryDirectory(prefix="rt-inventory-verify-") as temporary:
+        path = Path(temporary) / "request.json"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(request, file)
+        yield path
+
+
+def source_has_records(request: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
+    """Whether the source holds a record of the mirrored topics now; False also if it does not answer in time."""
+    with _request_file(request) as path, suppress(OSError, subprocess.TimeoutExpired):
+        asked = subprocess.run(
+            [sys.executable, "-m", "spark.source_records", str(path)],
+            cwd=PROJECT,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ASKED_WITHIN_S,
+            check=False,
+        )
+        return asked.returncode == 0
+    return False
 
 
 def destination_arguments(push_gateway: str | None, *, slack: bool, index: str | None) -> list[str]:
@@ -234,8 +259,11 @@ class VerificationProvider(dynamic.ResourceProvider):
         return dynamic.UpdateResult(_run(news))
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
-        """Return whether the job must run: always if so set, until it passes, and when what it depends on changed."""
-        return dynamic.DiffResult(changes=must_run(olds, news))
+        """Return whether the job must run: always if so set, until it passes, and when what it depends on changed.
+
+        It also must once there are records, if the last run passed because there were none.
+        """
+        return dynamic.DiffResult(changes=must_run(olds, news) or _proves_too_little(olds, news))
 
 
 def must_run(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
@@ -245,6 +273,14 @@ def must_run(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
         or olds.get("passed") is not True
         or any(olds.get(key) != news[key] for key in ("trigger", "reportDir"))
     )
+
+
+def _proves_too_little(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
+    unknown = {check["name"] for check in olds.get("checks") or () if check["ok"] is None}
+    request, environment = news.get("request"), news.get("environment")
+    if not is_of_empty_pair(olds.get("records_compared"), unknown) or not isinstance(request, Mapping):
+        return False
+    return isinstance(environment, Mapping) and source_has_records(whole_numbers(request), environment)
 
 
 def _run(props: Mapping[str, Any]) -> dict[str, Any]:

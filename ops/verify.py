@@ -24,6 +24,7 @@ from rich.text import Text
 
 from contract.fields import url_problem
 from contract.report_rows import read_report
+from contract.stack_outputs import is_of_empty_pair as of_empty_pair
 from ops.connection import PROJECT
 from ops.console import (
     EXIT_FAILED,
@@ -119,6 +120,12 @@ def checks_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [{"name": str(check.get("name")), "ok": check.get("ok")} for check in found["checks"]]
     answers = (("failed", False), ("unknown", None))
     return [{"name": name, "ok": ok} for key, ok in answers for name in str(found.get(key) or "").split(", ") if name]
+
+
+def is_of_empty_pair(found: Mapping[str, Any]) -> bool:
+    """Whether a run compared no record, for there was none, by the names of a stack output."""
+    unknown = {check["name"] for check in checks_of(found) if check["ok"] is None}
+    return of_empty_pair(found.get("recordsCompared"), unknown)
 
 
 def plan(stack: str, outputs: Mapping[str, Any], mirror: str | None = None) -> Plan:

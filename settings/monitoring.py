@@ -21,12 +21,12 @@ SIDECAR_LABEL, SIDECAR_VALUE = "grafana_dashboard", "1"
 AlertName = Literal[
     "MirrorDown", "WorkerDown", "MirrorNotReady", "ConnectorNotRunning", "TaskNotRunning", "MirrorLagRising",
     "MirrorLagSeconds", "MirrorStalled", "RetentionOvertakesMirror", "ReplicationLatencyP99", "HeartbeatMissing",
-    "CheckpointTooOld",
-    "GroupWithoutPosition", "GroupOffsetNotSynced", "OffsetCommitFailures", "TaskErrors", "RecordsSkipped",
-    "TaskRetries", "BrokerDown", "UnderReplicatedPartitions", "PartitionsUnderMinIsr", "OfflinePartitions",
-    "NoActiveController", "CertificateExpiresSoon", "VerificationFailed", "VerificationUnknown", "VerificationStale",
-    "VerificationMissing", "RecordsLost", "GroupWouldSkip", "RecordsAltered", "RecordsDoubled", "RecordsForeign",
-    "SideUnreachable", "StatusStale", "StatusFails", "OperatorDown",
+    "CheckpointTooOld", "GroupWithoutPosition", "GroupOffsetNotSynced", "OffsetCommitFailures", "TaskErrors",
+    "RecordsSkipped", "TaskRetries", "BrokerDown", "UnderReplicatedPartitions", "PartitionsUnderMinIsr",
+    "OfflinePartitions", "NoActiveController", "CertificateExpiresSoon", "VerificationFailed",
+    "VerificationUnknown", "VerificationStale", "VerificationMissing", "VerificationOfEmptyPair", "RecordsLost",
+    "GroupWouldSkip", "RecordsAltered", "RecordsDoubled", "RecordsForeign", "SideUnreachable", "StatusStale",
+    "StatusFails", "OperatorDown",
 ]  # fmt: skip
 Number = Annotated[int, Field(ge=1)]
 

@@ -90,6 +90,18 @@ VERIFICATION = AlertGroup(
             description="For <verification_age_hours> hours there was no result of a verification at all.",
         ),
         Alert(
+            name="VerificationOfEmptyPair",
+            severity=Severity.WARNING,
+            value="max by (stack, mirror) (rt_inventory_mirror_unproven{<mirror>})",
+            comparison=">",
+            threshold=0,
+            hold="1h",
+            labels=_LABELS,
+            summary=f"Nothing proves the records of {_MIRROR}",
+            description="The last verification ran while there was no record, and passed what it could not judge. Now "
+            "the source has records, for an hour, and none has verified them.",
+        ),
+        Alert(
             name="RecordsLost",
             severity=Severity.CRITICAL,
             value=_found("lost|no_overlap"),

@@ -107,6 +107,11 @@ OPS = together(
         {
             "mirror_up": ("", "1 if resource, connectors and tasks of a mirror that should run do so, else 0.", ()),
             "mirror_state": ("", "1 for the state that is declared of the mirror, 0 for the others.", ("state",)),
+            "mirror_unproven": (
+                "",
+                "1 if the last verification found no record and the source has some now, else 0.",
+                (),
+            ),
             "mirror_lag_records": ("records", "Records of the source that are not copied yet.", ()),
             "mirror_lag_seconds": ("seconds", "Age of the oldest record that is not copied yet.", ()),
             "topic_until_deletion_seconds": (

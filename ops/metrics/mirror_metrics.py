@@ -107,6 +107,7 @@ HELP = {
     "users can be read.",
     "mirror_failed_over_topics": "Topics that are failed over by themselves, and are not copied any more.",
     "mirror_problems": "Things that ops status calls a problem of the mirror.",
+    "mirror_unproven": "1 if the latest verification found no record and the source has some now, 0 if not.",
     "mirror_lag_records": "Records from the first that is not mirrored to the end of the source.",
     "mirror_lag_seconds": "Age of the oldest record that is not mirrored by its own timestamp, 0 without one.",
     "topic_until_deletion_seconds": "How long retention spares the first record of the topic that is not mirrored, at "
@@ -156,6 +157,7 @@ def families(seen: MirrorSnapshot, certificates: Iterable[tuple[str, datetime]])
         add("mirror_fenced", seen.fence.in_force)
     add("mirror_failed_over_topics", len(seen.pair.failed_over.topics) if seen.pair.failed_over else 0)
     add("mirror_problems", len(status.problems(seen)))
+    add("mirror_unproven", status.proves_too_little(seen))
     if seen.lag is not None:
         add("mirror_lag_records", seen.lag.records)
         add("mirror_lag_seconds", seen.lag.seconds)

@@ -147,9 +147,17 @@ def verification(seen: MirrorSnapshot) -> dict[str, Any] | None:
         "finishedAt": finished,
         "ageSeconds": _age_s(finished, seen.at),
         "recordsCompared": proof.get("recordsCompared"),
+        "ofEmptyPair": proves_too_little(seen),
         "failed": [check["name"] for check in verify.checks_of(proof) if check["ok"] is False],
         "report": proof.get("report"),
     }
+
+
+def proves_too_little(seen: MirrorSnapshot) -> bool | None:
+    """Whether the latest verification found no record and the source has some now; None if that is not known."""
+    if not seen.pair.proof or not verify.is_of_empty_pair(seen.pair.proof):
+        return False
+    return None if seen.lag is None else any(one.source_end > one.log_start for one in seen.lag.partitions)
 
 
 def cost(seen: MirrorSnapshot) -> dict[str, Any] | None:
@@ -373,6 +381,8 @@ def _verification(proof: dict[str, Any] | None) -> Text:
     compared = (
         "" if proof["recordsCompared"] is None else f", {format_count(proof['recordsCompared'], 'record')} compared"
     )
+    if proof["ofEmptyPair"]:
+        return Text(f"{proof['verdict']}{when}, of an empty pair: nothing proves the records since. Verify again", _BAD)
     style = _GOOD if proof["verdict"] == "pass" else "yellow" if proof["verdict"] == "unknown" else _BAD
     return Text(f"{proof['verdict']}{when}{compared}", style)
 

@@ -127,9 +127,15 @@ def records_foreign(results: Sequence[PartitionResult]) -> Check:
     return _records("records_foreign", "no record that the source never had", results, bad, "none foreign")
 
 
+def has_records(context: RunContext, _check: Check) -> bool:
+    """Whether the source holds records of the mirrored topics before the cut."""
+    return any(one.source_records or one.verified_from is not None for one in context.partitions)
+
+
 @check(
     "records_complete",
     after="canary_latency",
+    expires=has_records,
     remedy=Remedy(
         text="Do not fail over. Records that are behind are still at the source: the mirror has not copied them. Wait "
         "for it (a longer mirrorWaitSeconds), or find out with doctor why it has stopped. A gap or a head that is "
@@ -145,6 +151,7 @@ def _records_complete(context: RunContext) -> Check:
 @check(
     "records_unique",
     after="records_complete",
+    expires=has_records,
     remedy=Remedy(
         text="A restart of an at-least-once mirror repeats records. Turn on exactly-once support in Connect, or raise "
         "limits.duplicates_max if consumers are idempotent.",
@@ -159,6 +166,7 @@ def _records_unique(context: RunContext) -> Check:
 @check(
     "records_intact",
     after="records_unique",
+    expires=has_records,
     remedy=Remedy(
         text="Something changes records on their way: look for transforms (SMT), converters other than "
         "ByteArrayConverter, and message.timestamp.type=LogAppendTime on the target topic.",
@@ -173,6 +181,7 @@ def _records_intact(context: RunContext) -> Check:
 @check(
     "records_ordered",
     after="records_intact",
+    expires=has_records,
     remedy=Remedy(
         text="Look for two mirrors or workers that write the same topic, and for producer retries with more than one "
         "request in flight without idempotence.",
@@ -187,6 +196,7 @@ def _records_ordered(context: RunContext) -> Check:
 @check(
     "records_foreign",
     after="records_ordered",
+    expires=has_records,
     remedy=Remedy(
         text="Something else writes to the target topic. Find the producer (ACLs with WRITE) and stop it; under "
         "identity naming exactly one direction may feed a topic.",

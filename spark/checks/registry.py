@@ -5,7 +5,7 @@ that a request leaves out, and the table in docs/verification.md follow from the
 """
 
 import pkgutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -42,14 +42,17 @@ def named(texts: Sequence[str]) -> str:
     return "; ".join(texts[:NAMED_MAX]) + (f"; and {more} more" if more > 0 else "")
 
 
-def verdict(checks: Iterable[Check], limits: Limits) -> tuple[Verdict, int]:
-    """Return the verdict and the exit code: unknown is never green, but may be allowed by name to exit 0."""
+def verdict(checks: Iterable[Check], limits: Limits, expired: Collection[str] = ()) -> tuple[Verdict, int]:
+    """Return the verdict and the exit code: unknown is never green, but may be allowed by name to exit 0.
+
+    `expired` are checks that `allow_unknown` forgives no more, whether it names them or not.
+    """
     found = list(checks)
     if any(check.ok is False for check in found):
         return "fail", 1
     unknown = [check.name for check in found if check.ok is None]
     if unknown:
-        return "unknown", 0 if set(unknown) <= set(limits.allow_unknown) else 1
+        return "unknown", 0 if set(unknown) <= set(limits.allow_unknown) - set(expired) else 1
     return "pass", 0
 
 
@@ -90,6 +93,7 @@ ENDED = {
 
 
 Judge = Callable[[RunContext], Check | None]
+Expires = Callable[[RunContext, Check], bool]
 _declared: dict[str, "Definition"] = {}
 
 
@@ -98,7 +102,8 @@ class Definition:
     """One check as its module declares it.
 
     `judge` returns None if the run has nothing that the check could be about. `left_out` returns the reason why a
-    request leaves the check out, None if it does not. `after` names the check before it in the report.
+    request leaves the check out, None if it does not. `after` names the check before it in the report. `expires`
+    returns whether there is something that the check is about, so that `allow_unknown` forgives it no more.
     """
 
     name: str
@@ -107,10 +112,15 @@ class Definition:
     left_out: Callable[[Mirror], str | None]
     remedy: Remedy
     judge: Judge
+    expires: Expires
 
 
 def _never(mirror: Mirror) -> str | None:
     return None
+
+
+def _never_expires(context: RunContext, check: Check) -> bool:
+    return False
 
 
 def check(
@@ -120,6 +130,7 @@ def check(
     remedy: Remedy,
     needs_records: bool = True,
     left_out: Callable[[Mirror], str | None] = _never,
+    expires: Expires = _never_expires,
 ) -> Callable[[Judge], Judge]:
     """Declare a check at the function that judges it.
 
@@ -129,13 +140,20 @@ def check(
         remedy: what to do if it fails.
         needs_records: whether it can be judged only if the records were compared.
         left_out: returns the reason why a request leaves it out, None if it does not.
+        expires: returns whether `allow_unknown` forgives the check no more, for there is something that it is about.
     """
 
     def declare(judge: Judge) -> Judge:
         if name in _declared:
             raise ValueError(f"check {name}: must be declared once (got it in {judge.__module__} again)")
         _declared[name] = Definition(
-            name=name, after=after, needs_records=needs_records, left_out=left_out, remedy=remedy, judge=judge
+            name=name,
+            after=after,
+            needs_records=needs_records,
+            left_out=left_out,
+            remedy=remedy,
+            judge=judge,
+            expires=expires,
         )
         return judge
 
@@ -173,6 +191,12 @@ def in_order(declared: dict[str, Definition]) -> dict[str, Definition]:
 def judge(context: RunContext) -> list[Check]:
     """Return every check of a run that its request does not leave out."""
     return _judged(context, list(definitions().values()))
+
+
+def expired(context: RunContext, checks: Iterable[Check]) -> list[str]:
+    """Return the checks that `allow_unknown` forgives no more: it is meant for a pair that holds nothing yet."""
+    known = definitions()
+    return [one.name for one in checks if one.name in known and known[one.name].expires(context, one)]
 
 
 def judge_part(context: RunContext) -> list[Check]:

@@ -25,7 +25,7 @@ from contract.verification_metrics import JOB, registry, totals
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
 from kafka.errors import visible, visible_document
 from kafka.topic_partition import TopicPartition
-from spark.checks.registry import Check, judge_part, not_judged, verdict
+from spark.checks.registry import Check, expired, judge_part, not_judged, verdict
 from spark.report.group_rows import GroupRows
 from spark.report.html import Links, as_html
 from spark.report.index import PAGE
@@ -43,7 +43,8 @@ def document(
 ) -> dict[str, Any]:
     """Return what report.json holds: JSON values only, the verdict and the exit code among them."""
     request, state = context.request, context.cut
-    word, exit_code = verdict(checks, request.limits)
+    past = expired(context, checks)
+    word, exit_code = verdict(checks, request.limits, past)
     finished_at = datetime.now(UTC)
     return {
         "version": VERSION,
@@ -66,7 +67,7 @@ def document(
             "offsets": {f"{topic}-{partition}": end for (topic, partition), end in sorted(state.cut.items())},
         },
         "records_compared": sum(result.compared for result in context.partitions),
-        "allowed_unknown": list(request.limits.allow_unknown),
+        "allowed_unknown": [name for name in request.limits.allow_unknown if name not in past],
         "limits": {name: _json_value(value) for name, value in vars(request.limits).items()},
         "scope": {name: _json_value(getattr(request.mirror, name)) for name in SCOPE},
         "checks": [check.document() for check in checks],

@@ -45,6 +45,7 @@ def _mirror(state: str) -> dict[str, str]:
         of_operator("strimzi_resource_state", kind="KafkaMirrorMaker2", name=MIRROR, reason="none"): "1",
         of("rt_inventory_cluster_reachable", side="source"): str(int(running)),
         of("rt_inventory_cluster_reachable", side="target"): "1",
+        of("rt_inventory_mirror_unproven"): "0",
         of("rt_inventory_mirror_lag_records"): "0" if running else "500",
         of("rt_inventory_mirror_lag_seconds"): "0" if running else "90000",
         of("rt_inventory_connector_running", connector=_SOURCE): str(int(running)),

@@ -5,6 +5,7 @@ from tests.support.alert_cases.case import MIRROR, STACK, Case, Fired, of
 _OF = {"stack": STACK, "mirror": MIRROR}
 _RUN = "rt_inventory_verification_"
 _FINISHED, _EXIT = of(f"{_RUN}finished_timestamp_seconds"), of(f"{_RUN}exit_code")
+_UNPROVEN = of("rt_inventory_mirror_unproven")
 _WHOSE = "mirror mm2 of stg"
 
 
@@ -53,6 +54,20 @@ VERIFICATION_CASES = (
         series={_verdict("fail"): "0x20", _verdict("pass"): "1x20", _verdict("fail", "resting"): "1x20"},
         at="7m",
     ),
+    Case(
+        alert="VerificationOfEmptyPair",
+        name="records flow, and nobody has verified them",
+        series={_UNPROVEN: "0x10 1x90"},
+        at="75m",
+        fires=_fired(f"Nothing proves the records of {_WHOSE}", "warning"),
+    ),
+    Case(
+        alert="VerificationOfEmptyPair",
+        name="they have been verified soon",
+        series={_UNPROVEN: "1x50 0x50"},
+        at="75m",
+    ),
+    Case(alert="VerificationOfEmptyPair", name="not for an hour yet", series={_UNPROVEN: "1x90"}, at="50m"),
     Case(
         alert="VerificationUnknown",
         name="it could not begin",

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from components import verification_run
 from components import verification_run as verification_job
 from components.verification.verification import fingerprint, named_checkpoints
-from components.verification_run import must_run, whole_numbers
+from components.verification_run import VerificationProvider, must_run, source_has_records, whole_numbers
 
 from ...support.component_settings import mirror
 
@@ -38,6 +39,40 @@ def test_the_job_is_due_after_a_change_until_it_passes_or_always(
     olds: dict[str, Any], news: dict[str, Any], due: bool
 ) -> None:
     assert must_run({**DUE, **olds}, {**DUE, **news}) is due
+
+
+EMPTY = {"records_compared": 0, "checks": [{"name": "records_complete", "ok": None}]}
+
+
+@pytest.mark.parametrize(
+    ("olds", "has_records", "due"),
+    [
+        (EMPTY, True, True),
+        (EMPTY, False, False),
+        ({**EMPTY, "records_compared": 7}, True, False),
+        ({"records_compared": 0, "checks": [{"name": "records_complete", "ok": True}]}, True, False),
+        ({}, True, False),
+    ],
+)
+def test_a_proof_of_an_empty_pair_is_renewed_once_there_are_records(
+    monkeypatch: pytest.MonkeyPatch, olds: dict[str, Any], has_records: bool, due: bool
+) -> None:
+    asked: list[tuple[Any, Any]] = []
+
+    def answer(request: Any, environment: Any) -> bool:
+        asked.append((request, environment))
+        return has_records
+
+    monkeypatch.setattr(verification_run, "source_has_records", answer)
+    news = {**DUE, "request": {"limits": {"deadline_seconds": 9.0}}, "environment": {"PASSWORD": SECRET}}
+    found = VerificationProvider().diff("id", {**DUE, **olds}, news)
+    assert found.changes is due
+    assert asked == ([({"limits": {"deadline_seconds": 9}}, {"PASSWORD": SECRET})] if olds == EMPTY else [])
+
+
+def test_a_source_that_does_not_answer_has_no_records_that_anybody_knows_of() -> None:
+    side = {"alias": "a", "client_config": {"bootstrap.servers": "127.0.0.1:1"}}
+    assert source_has_records({"source": side, "target": side, "mirror": {"topics": ["items"]}}, {}) is False
 
 
 def test_the_fingerprint_changes_with_each_of_its_parts() -> None:

@@ -1,23 +1,25 @@
 """Pairing, decoding, checks, verdict and report, without Kafka and Spark."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contract.verification_request import ClusterConfig, Limits, Mirror
+from contract.verification_request import ClusterConfig, Limits, Mirror, Request
 from kafka import mirror_position
 from kafka.cluster import Topic
 from kafka.errors import redact_document
 from kafka.group_positions import GroupPosition
 from kafka.groups import Groups
 from spark.checks import groups, records, topics
-from spark.checks.registry import NOTHING, Check, verdict
+from spark.checks.registry import NOTHING, Check, expired, verdict
 from spark.comparison.difference import Row, pair
 from spark.comparison.findings import Finding, PartitionResult, Sample
 from spark.comparison.java_client import java_properties
 from spark.report import publish
+from spark.run_context import RunContext
 
 MIRROR = Mirror(name="mm2", source_alias="es-src", target_alias="es-tgt", topics=("items",), replication_factor=3)
 
@@ -131,6 +133,23 @@ def test_unknown_is_never_green_but_may_be_allowed() -> None:
     assert verdict([unknown], Limits()) == ("unknown", 1)
     assert verdict([unknown], Limits(allow_unknown=("records_complete",))) == ("unknown", 0)
     assert verdict([unknown, failed], Limits(allow_unknown=("records_complete",))) == ("fail", 1)
+
+
+def test_what_is_allowed_to_be_unknown_expires_once_there_is_something_to_judge() -> None:
+    names = ("records_complete", "groups_no_loss", "checkpoints_consistent", "standby_read_only")
+    limits = Limits(allow_unknown=names)
+    unknown = [Check(name=name, ok=None, expected="", observed="not judged") for name in names]
+    request = Request.model_construct(mirror=MIRROR, limits=limits)
+    empty = RunContext(request=request, partitions=[replace(result(), source_records=0)])
+    assert (expired(empty, unknown), verdict(unknown, limits, expired(empty, unknown))) == ([], ("unknown", 0))
+    written = replace(empty, partitions=[replace(result(), source_records=1)])
+    assert expired(written, unknown) == ["records_complete"]
+    assert verdict(unknown, limits, expired(written, unknown)) == ("unknown", 1)
+    one = GroupPosition(group="g", topic="items", partition=0, committed=5)
+    read = replace(empty, groups=Groups(positions=[one]))
+    assert expired(read, unknown) == ["groups_no_loss"]
+    nothing = [replace(check, observed=NOTHING) for check in unknown]
+    assert expired(read, nothing) == [], "a group of which nothing could be judged, as in a compacted topic"
 
 
 def test_the_report_shows_findings_and_hides_secrets(tmp_path: Path) -> None:

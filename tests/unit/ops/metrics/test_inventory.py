@@ -50,6 +50,7 @@ def test_a_healthy_pair_is_reported_whole() -> None:
         ("mirror_failed_over_topics",): 0,
         ("mirror_problems",): 0,
         ("mirror_fenced",): 0,
+        ("mirror_unproven",): 0,
         ("mirror_lag_records",): 0,
         ("mirror_lag_seconds",): 0,
         ("topic_until_deletion_seconds", "items"): 50,
