@@ -87,7 +87,7 @@ def run(
     if code not in (0, 1):
         message = f"must be able to judge (exit {code}). {report.get('error') or last}"
         return replace(_error(mirror, message), report=str(report_dir / "report.html"))
-    allowed = set(report.get("allowed_unknown") or ())
+    allowed = set(report.get("allowed_unknown", request["limits"]["allow_unknown"]))
     return Outcome(
         passed=code == 0,
         verdict=str(report["verdict"]),

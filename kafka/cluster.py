@@ -57,11 +57,12 @@ _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # th
 
 @dataclass(frozen=True)
 class Topic:
-    """Partitions with their number of replicas, and whether the topic is compacted."""
+    """Partitions with their number of replicas, whether it is compacted, and its id: another one if created again."""
 
     name: str
     replicas: Mapping[int, int]
     compacted: bool
+    id: str | None = None
 
 
 class Cluster:
@@ -115,7 +116,7 @@ class Cluster:
         A topic that the user may not even describe is reported only when it is `named`: Kafka lists no such topics.
         """
         found, names = self._reach(wanted)
-        self._require_rights(sorted({*names, *named}))
+        ids = self._require_rights(sorted({*names, *named}))
         if not names:
             return {}
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
@@ -129,6 +130,7 @@ class Cluster:
                 name=name,
                 replicas={number: len(part.replicas) for number, part in found[name].partitions.items()},
                 compacted="compact" in policies[name],
+                id=ids.get(name),
             )
             for name in names
         }
@@ -151,26 +153,29 @@ class Cluster:
                 self.refusals.leaders(lost)
             time.sleep(RETRY_S)
 
-    def _require_rights(self, names: list[str]) -> None:
-        """Raise a DeniedError that names every right on these topics that the user lacks; absent ones are left out."""
+    def _require_rights(self, names: list[str]) -> dict[str, str]:
+        """Return the ids of those that exist; raises a DeniedError that names every right on them that is lacking."""
         names = [name for name in names if may_exist(name)]
         if not names:
-            return
+            return {}
         missing: list[tuple[str, str]] = []
+        ids: dict[str, str] = {}
         asked = TopicCollection(names)
         futures = self.admin.describe_topics(asked, include_authorized_operations=True, request_timeout=CALL_DEADLINE_S)
         for name, future in futures.items():
             try:
-                granted = future.result().authorized_operations
+                described = future.result()
             except KafkaException as error:
                 if code_of(error) in DENIED:  # who may read may describe
                     missing += [("Describe", f"topic {name}"), ("Read", f"topic {name}")]
                 elif code_of(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     self.refusals.call(f"describe topic {name}", error, None)
                 continue
-            missing += [(word, f"topic {name}") for right, word in _NEEDED.items() if right not in (granted or _NEEDED)]
+            granted, ids[name] = described.authorized_operations or _NEEDED, str(described.topic_id)
+            missing += [(word, f"topic {name}") for right, word in _NEEDED.items() if right not in granted]
         if missing:
             self.refusals.deny(missing)
+        return ids
 
     def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the log start offset of each partition."""

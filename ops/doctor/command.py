@@ -20,7 +20,7 @@ from contract.verification_request import Mirror
 from kafka.errors import Refusals
 from ops import verify
 from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AdaptiveTable, AsJson, Column, Debug, guard, log, show
-from ops.doctor import cluster_probes, connect_probes, pulumi_state
+from ops.doctor import cluster_probes, connect_probes, log_probes, pulumi_state
 from ops.doctor.cluster_probes import DuplicateScan, find_duplicate_records
 from ops.doctor.diagnosis import diagnose, redacted
 from ops.doctor.known_issues import KNOWN_ISSUES, Finding
@@ -48,6 +48,7 @@ ASSIGNED = "target: tasks of the workers' group"
 STATE = "Pulumi's state"
 _NOTED = {ASSIGNED, STATE}
 _PARTITIONS = "connect: partitions of the tasks"
+_REPLACED, _LARGE, _ORPHANS = "source: logs", "source: first records that are not copied", "target: topics without one"
 _SilentBrokers = Callable[[], cluster_probes.SilentBrokers]
 
 
@@ -100,6 +101,9 @@ def collect(
         others=kubernetes.others,
         duplicates=copies.duplicates if copies is not None else (),
         until_deletion=seen.until_deletion or (),
+        replaced_logs=found.get(_REPLACED) or (),
+        large_records=found.get(_LARGE) or (),
+        orphans=found.get(_ORPHANS) or {},
         pulumi_state=found.get(STATE),
         source_stack=pair.source_stack and verify.label_of(pair.source_stack),
         fence_issue=seen.fence_issue,
@@ -145,6 +149,12 @@ def _probes(environment: Mapping[str, str], others: snapshot.Probes, readings: M
     if mirror.resource is not None:
         others_and_logs = partial(connect_probes.others_and_logs, readings.resource, environment)
         probes["resource"] = _after(others_and_logs, readings.resource)
+    for name, probe in (
+        (_REPLACED, log_probes.replaced_logs),
+        (_LARGE, log_probes.large_records),
+        (_ORPHANS, log_probes.orphans),
+    ):
+        probes[name] = _after(partial(probe, readings), source.layout, target.layout, readings.lag)
     probes["copies"] = _after(partial(_duplicates, readings, silent), source.layout, target.layout)
     return probes
 

@@ -31,6 +31,10 @@ _TEXTS = {
         r"UnknownTopicOrPartitionException.*|This server does not host this topic-partition"
         r"|\S*=UNKNOWN_TOPIC_OR_PARTITION\S*|Topic \S+ not present in metadata after .*"
     ),
+    "record-too-large": (
+        r"RecordTooLargeException: .*"
+        r"|The request included a message larger than the max message size the server will accept.*"
+    ),
     "flush-time-out": (
         r"Expiring \d+ record\(s\) for \S+:.*"
         r"|Failed to flush, timed out while waiting for producer to flush outstanding.*"
@@ -43,6 +47,8 @@ _TEXTS = {
 }
 _PATTERNS = {trouble: re.compile(pattern) for trouble, pattern in _TEXTS.items()}
 _IN_USE = re.compile(r"Unable to sync offsets for consumer group (\S+?)\. This is likely caused by consumers currently")
+_SIZE = re.compile(r"The message is (\d+) bytes")
+_REFUSED_FOR = re.compile(r"failed to send record to (\S+?):? ")
 _TOPIC = re.compile(r"Expiring \d+ record\(s\) for (\S+)-\d+:|topics: \[([^\],]+)|(\S+?)=UNKNOWN_TOPIC")
 # A topic is unknown for a moment whenever it is created, and logs remember that: only a lasting failure counts.
 _PASSES = ("unknown-topic-or-partition",)
@@ -96,7 +102,10 @@ def _causes(seen: Observations, text: _Text) -> Iterator[Finding]:
         times = f" ({len(matches)} times)" if len(matches) > 1 else ""
         topic = _TOPIC.search(text.text)
         name = next((one for one in topic.groups() if one), None) if topic else None
-        yield finding(trouble, text.where, f"it says: {said}{times}", **_facts(seen, text.connector, name, trouble))
+        facts = _facts(seen, text.connector, name, trouble)
+        if trouble == "record-too-large":
+            facts |= _too_large(seen, said)
+        yield finding(trouble, text.where, f"it says: {said}{times}", **facts)
         if not text.is_log:
             return
 
@@ -119,6 +128,13 @@ def _facts(seen: Observations, connector: str | None, topic: str | None, trouble
         "set": f"mirror-{side.role}",
         **operator_facts(resource.api_version if resource else None),
     }
+
+
+def _too_large(seen: Observations, said: str) -> dict[str, str | None]:
+    """Return the size of the record, and the topic that a worker names in its log only."""
+    size = _SIZE.search(said)
+    named = [one for log in seen.logs for one in _REFUSED_FOR.findall(log.text)]
+    return {"size": size.group(1) if size else None, "topic": named[-1] if named else None}
 
 
 def _failed(seen: Observations, *, explained: bool) -> Iterator[Finding]:

@@ -221,6 +221,39 @@ _ALL = (
         "accept the loss, which python -m ops verify counts. " + _MORE_TIME + "Give it its retention back later.",
     ),
     KnownIssue(
+        name="source-topic-recreated",
+        sign="A mirrored topic was deleted and created again at the source: it has another id than the latest "
+        "verification found, or its log begins anew in front of the mirror's position",
+        remedy="The remote topic holds records of both. Where the new log has grown beyond the mirror's position, what "
+        "is in front of it was never copied. Mirror {topic} again into an empty topic: docs/runbook.md, Mirror "
+        "everything again. Then verify: python -m ops verify --stack {stack}.",
+    ),
+    KnownIssue(
+        name="source-log-truncated",
+        sign="A log of the source ends in front of the mirror's position: records that were copied are gone there",
+        remedy="The target may be the only place that has them: keep it. The mirror begins again at the log start, and "
+        "doubles what is there. Look for an unclean leader election or a lost disk at the source, set "
+        "unclean.leader.election.enable=false, and count what differs: python -m ops verify --stack {stack}.",
+    ),
+    KnownIssue(
+        name="record-too-large",
+        sign="A record of the source is larger than the target or the mirror's producer takes: its task fails, and "
+        "nothing behind the record is copied",
+        remedy="Set all three to at least {size}: max.message.bytes of {topic} at the target (at the source too, or "
+        "the mirror sets it back), message.max.bytes of the target's brokers where no topic sets its own, and "
+        "producer.override.max.request.size in the mirror's sourceConnectorConfig. Run `pulumi up`, then "
+        + _RESTART
+        + ".",
+    ),
+    KnownIssue(
+        name="orphan-remote-topic",
+        sign="A topic that the mirror has copied from was deleted at the source, and its remote topic is still there",
+        remedy="MirrorMaker deletes no topic. If nobody needs what is in it: kafka-topics.sh --bootstrap-server "
+        "{servers} --delete --topic {topic}. If it stays, a topic of that name that is created at the source later is "
+        "copied behind what is there.",
+        severity="warning",
+    ),
+    KnownIssue(
         name="identity-loop",
         sign="Records that keep their names come back to where they came from: two mirrors against each other, or a "
         "mirror of a cluster onto itself",

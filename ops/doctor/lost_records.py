@@ -11,6 +11,13 @@ from settings.text import format_count, format_duration
 def lost_records(seen: Observations) -> Iterator[Finding]:
     """Return what was lost between the source and the mirror, and what is about to be, a topic each."""
     yield from _retention(seen)
+    yield from _replaced_logs(seen)
+    yield from _large_records(seen)
+    for topic, remote in sorted(seen.orphans.items()):
+        what = f"the mirror has copied {topic}, which the source has no more"
+        yield finding(
+            "orphan-remote-topic", f"topic {remote} of the target", what, topic=remote, servers=seen.target.servers
+        )
 
 
 def _retention(seen: Observations) -> Iterator[Finding]:
@@ -41,3 +48,36 @@ def _time_left(one: UntilDeletion) -> str:
         f"{format_count(one.records, 'record')} of partition {one.partition} are not copied; the first{waited} may be "
         f"deleted in {format_duration(one.seconds or 0)}{size}, and the mirror {speed}"
     )
+
+
+def _replaced_logs(seen: Observations) -> Iterator[Finding]:
+    for one in seen.replaced_logs:
+        where = f"topic {one.topic} of the source" + ("" if one.partition is None else f", partition {one.partition}")
+        if one.known_id is not None:
+            what = f"its id was {one.known_id} at the verification of {one.known_at}, and is {one.topic_id} now"
+        else:
+            begun = "has begun anew and ends" if one.is_new else "ends"
+            what = f"the mirror has copied up to offset {one.position}, and the log {begun} at {one.log_end}"
+        trouble = "source-topic-recreated" if one.is_new else "source-log-truncated"
+        yield finding(trouble, where, what, topic=one.topic, stack=seen.stack)
+
+
+def _large_records(seen: Observations) -> Iterator[Finding]:
+    mirror = seen.mirror
+    for one in seen.large_records:
+        limits = {
+            f"max.message.bytes of {one.remote_topic} is": one.topic_limit,
+            "max.request.size of the mirror's producer is": one.request_limit,
+        }
+        small = [f"{name} {limit}" for name, limit in limits.items() if limit is not None and limit < one.size]
+        what = (
+            f"a record of partition {one.partition} that is not copied takes about {one.size} bytes, and "
+            f"{' and '.join(small)}"
+        )
+        facts = {
+            "topic": one.remote_topic,
+            "size": one.size,
+            "connect": mirror.connect_url,
+            "connector": mirror.source_connector.replace(">", "%3E"),
+        }
+        yield finding("record-too-large", f"topic {one.topic} of the source", what, **facts)

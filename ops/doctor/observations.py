@@ -104,6 +104,40 @@ class DuplicateRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReplacedLog:
+    """A partition of the source whose log is not the one that the mirror has copied from.
+
+    It ends in front of the mirror's position, or the topic's id is another one than `known_id`, which the verification
+    of `known_at` found. `is_new`: whether the topic was created again; else its log was cut off, as far as is known.
+    """
+
+    topic: str
+    partition: int | None
+    is_new: bool
+    position: int | None = None
+    log_end: int | None = None
+    known_id: str | None = None
+    topic_id: str | None = None
+    known_at: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeRecord:
+    """A record that is not copied and larger than a limit on its way; limits in bytes, None: not known.
+
+    `topic_limit` is `max.message.bytes` of the remote topic, the brokers' where it has none, `request_limit`
+    `max.request.size` of the mirror's producer.
+    """
+
+    topic: str
+    remote_topic: str
+    partition: int
+    size: int
+    topic_limit: int | None
+    request_limit: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClusterObservation:
     """One cluster. What is None could not be inspected; `refusal` is the reason why the cluster cannot be used at all.
 
@@ -153,7 +187,8 @@ class PulumiState:
 class Observations:
     """Everything that was inspected. `unseen` is what could not be, `notes` what was left out, both with the reason.
 
-    `assigned` is None if the group of the workers could not be described.
+    `assigned` is None if the group of the workers could not be described. `orphans` are topics that the mirror has
+    copied from and the source has no more, each with its remote topic, which is there.
     """
 
     stack: str
@@ -171,6 +206,9 @@ class Observations:
     others: tuple[OtherMirror, ...] = ()
     duplicates: tuple[DuplicateRecord, ...] = ()
     until_deletion: tuple[UntilDeletion, ...] = ()
+    replaced_logs: tuple[ReplacedLog, ...] = ()
+    large_records: tuple[LargeRecord, ...] = ()
+    orphans: Mapping[str, str] = field(default_factory=dict)
     pulumi_state: PulumiState | None = None
     source_stack: str | None = None
     fence_issue: tuple[str, str] | None = None

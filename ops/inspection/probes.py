@@ -21,6 +21,7 @@ from kafka import connectivity
 from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.connectivity import Broker
 from kafka.connector_status import NO_ANSWER, ConnectorState, ResourceStatus, read_connectors, resource_status
+from kafka.lag import Measure
 from ops.errors import OpsError
 from ops.recovery.mirror_context import MirrorContext
 
@@ -168,6 +169,8 @@ class MirrorReadings:
         self.target = ClusterReadings(pair.target(), debug=debug)
         self.resource: Callable[[], ResourceStatus | None] = once(partial(_resource, pair, environment))
         self.connectors: Callable[[], list[ConnectorState] | None] = once(partial(_connectors, pair))
+        self.lag: Callable[[], Measure | None] = lambda: None
+        """What is not copied, by the mirror's position; None if that is not known. A snapshot sets it."""
 
 
 def _connected(cluster: Cluster, within_s: float, *, debug: bool) -> Cluster:

@@ -164,6 +164,7 @@ def collect(
     """
     readings = MirrorReadings(pair, environment, debug=debug, source_within_s=source_within_s)
     lag_reading = once(partial(_lag_reading, readings, log))
+    readings.lag = lambda: lag_reading()[0]
     all_of_them: dict[str, Callable[[], Any]] = {
         SOURCE: readings.source.connected,
         TARGET: readings.target.connected,

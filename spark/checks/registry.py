@@ -97,6 +97,10 @@ Expires = Callable[[RunContext, Check], bool]
 _declared: dict[str, "Definition"] = {}
 
 
+def _never_expires(context: RunContext, check: Check) -> bool:
+    return False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Definition:
     """One check as its module declares it.
@@ -112,15 +116,11 @@ class Definition:
     left_out: Callable[[Mirror], str | None]
     remedy: Remedy
     judge: Judge
-    expires: Expires
+    expires: Expires = _never_expires
 
 
 def _never(mirror: Mirror) -> str | None:
     return None
-
-
-def _never_expires(context: RunContext, check: Check) -> bool:
-    return False
 
 
 def check(

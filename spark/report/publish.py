@@ -57,6 +57,7 @@ def document(
         "source": _side(request.source),
         "target": _side(request.target),
         "resource": _resource(request.mirror.resource),
+        "source_topic_ids": {name: topic.id for name, topic in sorted(context.source_topics.items()) if topic.id},
         "started_at": started_at.isoformat(timespec="seconds"),
         "finished_at": finished_at.isoformat(timespec="seconds"),
         "seconds": round((finished_at - started_at).total_seconds(), 1),

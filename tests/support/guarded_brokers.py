@@ -160,7 +160,7 @@ class Guarded:
         for node in NODES:
             self.run(node)
         log = self.folder / "1.log"
-        wait_until("the brokers are ready", self._ready, READY_WITHIN_S, otherwise=lambda: log.read_text()[-2000:])
+        wait_until("the brokers are ready", self.is_ready, READY_WITHIN_S, otherwise=lambda: log.read_text()[-2000:])
 
     def run(self, node: int) -> None:
         """Start one broker."""
@@ -168,7 +168,8 @@ class Guarded:
         environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         self.processes.start(f"kafka.{node}", command, environment, self.folder / f"{node}.log")
 
-    def _ready(self) -> bool:
+    def is_ready(self) -> bool:
+        """Whether both brokers answer."""
         try:
             return len(self.admin.list_topics(timeout=2).brokers) == len(NODES)
         except KafkaException:

@@ -20,6 +20,7 @@ from ops.doctor.observations import (
     Observations,
     OtherMirror,
     PulumiState,
+    ReplacedLog,
     ResourceReadiness,
     StatePlace,
     TaskStatus,
@@ -40,6 +41,10 @@ DENIED = f"{SEND_FAILED}TopicAuthorizationException: Not authorized to access to
 EXPIRED = (
     f"{SEND_FAILED}TimeoutException: Expiring 144 record(s) for items-0:4000 ms has passed since batch creation. The "
     "request has not been sent, or no server response has been received yet.\n"
+)
+TOO_LARGE = (
+    f"{SEND_FAILED}RecordTooLargeException: The message is 2097240 bytes when serialized which is larger than 1048576, "
+    "which is the value of the max.request.size configuration.\n"
 )
 NO_CLASS = (
     "ConnectRestException: PUT /connectors/es-src-%3Ees-tgt.MirrorSourceConnector/config: 400 Connector configuration "
@@ -286,6 +291,26 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
     "retention-overtook-mirror": (
         seen(until_deletion=(replace(OVERTAKEN, records=0, deleted=40), replace(OVERTAKEN, partition=0, records=0))),
         "topic items of the source", "deleted before it has passed them: 40 of partition 1", "python -m ops verify",
+    ),
+    "source-topic-recreated": (
+        seen(replaced_logs=(ReplacedLog(topic="items", partition=1, is_new=True, position=99, log_end=3),)),
+        "topic items of the source, partition 1", "copied up to offset 99, and the log has begun anew and ends at 3",
+        "ops verify --stack stg",
+    ),
+    "source-log-truncated": (
+        seen(replaced_logs=(ReplacedLog(topic="items", partition=1, is_new=False, position=99, log_end=90),)),
+        "topic items of the source, partition 1", "copied up to offset 99, and the log ends at 90",
+        "unclean.leader.election.enable=false",
+    ),
+    "record-too-large": (
+        failed(TOO_LARGE),
+        f"task 0 of connector {SOURCE}", "it says: RecordTooLargeException: The message is 2097240 bytes when",
+        "to at least 2097240: max.message.bytes of",
+    ),
+    "orphan-remote-topic": (
+        seen(orphans={"items.old": "es-src.items.old"}),
+        "topic es-src.items.old of the target", "the mirror has copied items.old, which the source has no more",
+        "--bootstrap-server stg:9093 --delete --topic es-src.items.old",
     ),
     "identity-loop": (
         seen(others=(BACK,)),

@@ -7,7 +7,7 @@ import pytest
 
 from kafka.connector_status import ConnectorState, ResourceStatus
 from kafka.errors import ClusterError
-from ops.doctor import cluster_probes, command, connect_probes
+from ops.doctor import cluster_probes, command, connect_probes, log_probes
 from ops.inspection import probes, snapshot
 from ops.recovery.mirror_context import MirrorContext
 
@@ -50,6 +50,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         monkeypatch.setattr(cluster_probes, name, lambda *_: None)
     monkeypatch.setattr(cluster_probes, "groups", lambda readings, _: (readings.group_states(), []))
     monkeypatch.setattr(snapshot, "_until_deletion", lambda *_: ((), None))
+    for name in ("replaced_logs", "large_records", "orphans"):
+        monkeypatch.setattr(log_probes, name, lambda *_: None)
+    monkeypatch.setattr(snapshot, "_lag_reading", lambda *_: (None, [], {}))
     monkeypatch.setattr(command, "certificates_of", lambda _: [])
     monkeypatch.setattr(command, "find_duplicate_records", lambda *_: None)
     monkeypatch.setattr(connect_probes, "others_and_logs", lambda mirror, _: mirror() and None)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from kafka.lag import Measure, PartitionLag
+from kafka.retention import NotCopied, RetentionLimits, until_deletion
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.recovery.operation import Progress, of_journal
 from ops.status import document as status
@@ -40,6 +42,7 @@ def test_a_healthy_pair_has_no_problem_and_a_failover_costs_what_is_not_mirrored
         "finishedAt": found["verification"]["finishedAt"],
         "ageSeconds": 60.0,
         "recordsCompared": 10_000,
+        "ofEmptyPair": False,
         "failed": [],
         "report": "r.html",
     }
@@ -162,6 +165,37 @@ def test_a_journal_that_does_not_name_its_steps_reports_how_many_are_done() -> N
     assert (old.place, old.state) == ("4", "interrupted")
     assert of_journal(Kept(entry()), "stg") is None
     assert of_journal(Kept(), "stg") is None
+
+
+def test_retention_that_overtakes_the_mirror_is_a_problem_and_what_is_safe_is_shown() -> None:
+    left = NotCopied(topic="items", partition=1, records=120, first_ms=0, record_bytes=100)
+    limits = RetentionLimits(ms=100_000, size=50_000)
+    safe, late = (until_deletion(left, limits, now_ms=now_s * 1000) for now_s in (10, 70))
+    found = status.document(observe(until_deletion=(safe,)))
+    assert (found["health"], found["retention"]["secondsUntilDeletion"], found["retention"]["overtaken"]) == (
+        "healthy",
+        90,
+        [],
+    )
+    assert "120 records of items-1 safe for 1 min or 38,000 bytes" in screen(observe(until_deletion=(safe,)), 200)
+    found = status.document(observe(until_deletion=(late, replace(late, partition=2), safe)))
+    assert found["problems"] == [
+        "retention overtakes the mirror in items-1 and 1 more partition: the first of 120 records not mirrored may be "
+        "deleted in 30 s. `python -m ops doctor --stack stg` has the remedy"
+    ]
+    assert found["retention"]["overtaken"] == ["items-1", "items-2"]
+    copied = until_deletion(replace(left, records=0, first_ms=None), limits, now_ms=0)
+    assert "what is written now is safe for 1 min" in screen(observe(until_deletion=(copied,)), 200)
+
+
+@pytest.mark.parametrize(("records", "of_empty_pair"), [(5, True), (0, False)])
+def test_a_proof_of_an_empty_pair_is_told_once_there_are_records(records: int, of_empty_pair: bool) -> None:
+    proven = {"verdict": "unknown", "finishedAt": None, "recordsCompared": 0, "unknown": "records_complete, lag"}
+    part = PartitionLag(topic="items", partition=0, position=None, source_end=7 + records, records=0, seconds=0.0)
+    seen = observe(known(proven=proven), lag=Measure(at_s=0.0, partitions=(replace(part, log_start=7),)))
+    assert status.document(seen)["verification"]["ofEmptyPair"] is of_empty_pair
+    assert ("of an empty pair: nothing proves the records since" in screen(seen, 200)) is of_empty_pair
+    assert status.document(replace(seen, lag=None))["verification"]["ofEmptyPair"] is None
 
 
 def test_groups_that_would_skip_records_are_a_problem_while_the_source_is_active() -> None:

@@ -1,0 +1,186 @@
+"""Probes of what the mirror copies from: logs that are not those that it knew, records too large, topics that are gone.
+
+They are read-only. The mirror's position is that of the snapshot's lag.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from confluent_kafka import IsolationLevel, KafkaException
+from confluent_kafka import TopicPartition as ClientTopicPartition
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
+
+from contract.verification_request import Mirror
+from kafka import mirror_position
+from kafka.cluster import CALL_DEADLINE_S, Cluster
+from kafka.connector_status import NO_ANSWER, REST_DEADLINE_S
+from kafka.lag import PartitionLag
+from kafka.topic_metadata import hidden_topics, topic_configs, topic_ids
+from kafka.topic_partition import TopicPartition
+from ops.doctor.observations import LargeRecord, ReplacedLog
+from ops.inspection.probes import MirrorReadings
+from ops.inspection.retention import record_bytes
+from ops.recovery.mirror_context import latest_verification
+
+REQUEST_LIMIT = 1_048_576
+"""`max.request.size` of a producer that sets none (org.apache.kafka.clients.producer.ProducerConfig)."""
+_REQUEST_SIZE, _OF_WORKERS = "producer.override.max.request.size", "producer.max.request.size"
+_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the package has no types here
+
+
+def replaced_logs(readings: MirrorReadings) -> tuple[ReplacedLog, ...]:
+    """Return the logs of the source that the mirror has not copied from: their topics are new, or they were cut off.
+
+    A log end in front of the position proves it. No leader of a new log was ever elected again: its epoch is 0. Where a
+    new log has grown beyond the position, the topic's id tells, if the report of the latest verification is here.
+    """
+    lag, source = readings.lag(), readings.source.cluster
+    if lag is None:
+        return ()
+    passed = [one for one in lag.partitions if one.position is not None and one.position >= one.source_end]
+    ends = _ends(source, [TopicPartition(one.topic, one.partition) for one in passed])
+    found = [replaced for one in passed if (replaced := _replaced(one, ends)) is not None]
+    report = latest_verification(readings.pair) or {}
+    known: Mapping[str, str] = report.get("source_topic_ids") or {}
+    ids = topic_ids(source, {one.topic for one in lag.partitions} & set(known))
+    found += [
+        ReplacedLog(
+            topic=topic,
+            partition=None,
+            is_new=True,
+            known_id=known[topic],
+            topic_id=now,
+            known_at=str(report.get("finished_at")),
+        )
+        for topic, now in sorted(ids.items())
+        if now != known[topic]
+    ]
+    return tuple(found)
+
+
+def _replaced(one: PartitionLag, ends: Mapping[TopicPartition, tuple[int, int | None]]) -> ReplacedLog | None:
+    """Return a partition whose high watermark is not behind the position: a transaction may be open there."""
+    end, epoch = ends.get(TopicPartition(one.topic, one.partition), (None, None))
+    if end is None or one.position is None or one.position < end:
+        return None
+    return ReplacedLog(
+        topic=one.topic,
+        partition=one.partition,
+        is_new=end == 0 or epoch == 0,
+        position=one.position,
+        log_end=end,
+    )
+
+
+def _ends(source: Cluster, wanted: list[TopicPartition]) -> dict[TopicPartition, tuple[int, int | None]]:
+    """Return high watermark and leader epoch of the last record; a partition that cannot be asked is missing."""
+    if not wanted:
+        return {}
+    asked = {ClientTopicPartition(*tp): _LATEST for tp in wanted}
+    futures = source.admin.list_offsets(
+        asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=CALL_DEADLINE_S
+    )
+    found: dict[TopicPartition, tuple[int, int | None]] = {}
+    for part, future in futures.items():
+        try:
+            end = future.result()
+        except KafkaException:
+            continue
+        found[TopicPartition(part.topic, part.partition)] = end.offset, getattr(end, "leader_epoch", None)
+    return found
+
+
+def orphans(readings: MirrorReadings) -> dict[str, str]:
+    """Return topics with a position that the source has no more, each with its remote topic that is still there.
+
+    A topic that the mirror's user may not describe looks alike, and is left out.
+    """
+    request = readings.pair.request
+    mirror, here, there = request.mirror, readings.source.layout().topics, readings.target.layout().topics
+    reader, _ = mirror_position.open_reader(readings.target.cluster, request, lambda _: None)
+    if reader is None:
+        return {}
+    try:
+        copied = {topic for topic, _ in reader.read()}
+    finally:
+        reader.close()
+    gone = {
+        topic for topic in copied - set(here) if mirror.carries_topic(topic) and mirror.target_topic(topic) in there
+    }
+    hidden = hidden_topics(readings.source.cluster, dict.fromkeys(gone, "the mirror's offsets")).named_by
+    return {topic: mirror.target_topic(topic) for topic in sorted(gone - set(hidden))}
+
+
+def large_records(readings: MirrorReadings) -> tuple[LargeRecord, ...]:
+    """Return the partitions of which a record that is not copied is larger than a limit of the target or the producer.
+
+    Only the first records behind the position are read, where a mirror stands that cannot go on.
+    """
+    lag, request = readings.lag(), readings.pair.request
+    if lag is None:
+        return ()
+    behind = {TopicPartition(one.topic, one.partition): one.following for one in lag.partitions if one.records}
+    sizes = record_bytes(readings.source.cluster, behind, request.limits.isolation)
+    large = {tp: size for tp, size in sizes.items() if size > REQUEST_LIMIT // 2}
+    if not large:
+        return ()
+    remote = {topic: request.mirror.target_topic(topic) for topic, _ in large}
+    configs = topic_configs(readings.target.cluster, remote.values()).found
+    request_limit = _request_limit(readings, request.mirror)
+    found = []
+    for tp, size in sorted(large.items()):
+        name = remote[tp.topic]
+        setting = configs.get(name, {}).get("max.message.bytes")
+        topic_limit = int(setting.value) if setting is not None and setting.value else None
+        if any(limit is not None and size > limit for limit in (topic_limit, request_limit)):
+            found.append(
+                LargeRecord(
+                    topic=tp.topic,
+                    remote_topic=name,
+                    partition=tp.partition,
+                    size=size,
+                    topic_limit=topic_limit,
+                    request_limit=request_limit,
+                )
+            )
+    return tuple(found)
+
+
+def _request_limit(readings: MirrorReadings, mirror: Mirror) -> int | None:
+    """Return `max.request.size` of the mirror's producer; None if neither Connect nor the resource reports it."""
+    config = connector_config(mirror)
+    resource = readings.resource()
+    document: Mapping[str, Any] = resource.document if resource is not None else {}
+    if config is None and not document:
+        return None
+    spec = document.get("spec") or {}
+    workers = [spec.get("target") or {}, *(spec.get("clusters") or [])]
+    of_workers = [
+        one["config"]["producer.max.request.size"] for one in workers if _has(one, "producer.max.request.size")
+    ]
+    value = (config or {}).get(_REQUEST_SIZE) or _in_resource(spec) or (of_workers or [REQUEST_LIMIT])[0]
+    return int(value)
+
+
+def connector_config(mirror: Mirror) -> Mapping[str, str] | None:
+    """Return the source connector's configuration; None without an answer of Connect."""
+    if mirror.connect_url is None:
+        return None
+    try:
+        path = f"{mirror.connect_url.rstrip('/')}/connectors/{quote(mirror.source_connector, safe='')}/config"
+        answer = httpx.get(path, timeout=REST_DEADLINE_S)
+        answer.raise_for_status()
+        return dict(answer.json())
+    except NO_ANSWER:
+        return None
+
+
+def _in_resource(spec: Mapping[str, Any]) -> Any:
+    connectors = [one.get("sourceConnector") or {} for one in spec.get("mirrors") or []]
+    return next((one["config"][_REQUEST_SIZE] for one in connectors if _has(one, _REQUEST_SIZE)), None)
+
+
+def _has(holder: Mapping[str, Any], key: str) -> bool:
+    return key in (holder.get("config") or {})

@@ -1,0 +1,89 @@
+"""What is read of both clusters for the time that retention leaves: rates by two looks, and sizes where one counts."""
+
+import time
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kafka.errors import Answers
+from kafka.lag import Measure, PartitionLag
+from kafka.topic_metadata import Setting
+from kafka.topic_partition import TopicPartition
+from ops.inspection import retention
+from tests.support.recovery_pair import known
+
+LOOK_S = 0.2
+ITEMS, KEPT, ALL = (TopicPartition(topic, 0) for topic in ("items", "items.inventory", "store.inventory"))
+CONFIGS = {
+    "items": {"cleanup.policy": "delete", "retention.ms": "3600000", "retention.bytes": "100000"},
+    "items.inventory": {"cleanup.policy": "compact", "retention.ms": "3600000", "retention.bytes": "-1"},
+    "store.inventory": {"cleanup.policy": "delete", "retention.ms": "3600000", "retention.bytes": "-1"},
+}
+
+
+class Growing:
+    """A cluster whose log ends have grown by `step` at each look."""
+
+    def __init__(self, step: int) -> None:
+        self.step, self.looks, self.asked = step, 0, set[TopicPartition]()
+
+    def ends(self, partitions: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
+        self.looks += 1
+        self.asked |= {*partitions}
+        return dict.fromkeys(partitions, 100 + self.step * self.looks)
+
+
+def part(tp: TopicPartition, records: int, position: int = 9, log_start: int = 0) -> PartitionLag:
+    first_ms = int(time.time() * 1000) - 600_000 if records else None
+    fields: dict[str, Any] = {"position": position, "source_end": position + 1 + records, "seconds": None}
+    return PartitionLag(**tp._asdict(), **fields, records=records, first_ms=first_ms, log_start=log_start)
+
+
+@pytest.fixture
+def clusters(monkeypatch: pytest.MonkeyPatch) -> dict[str, Growing]:
+    answers: Answers[Any] = Answers()
+    answers.found |= {
+        topic: {name: Setting(value, "topic") for name, value in one.items()} for topic, one in CONFIGS.items()
+    }
+    monkeypatch.setattr(retention, "topic_configs", lambda *_: answers)
+    monkeypatch.setattr(retention, "existing", lambda _, wanted: [*wanted])
+    monkeypatch.setattr(retention, "record_bytes", lambda _, following, __: dict.fromkeys(following, 100))
+    monkeypatch.setattr(retention, "LOOK_S", LOOK_S)
+    return {"source": Growing(20), "target": Growing(40)}
+
+
+def observed(clusters: dict[str, Growing], *parts: PartitionLag) -> tuple[dict[str, Any], str | None]:
+    sides = {role: SimpleNamespace(cluster=cluster) for role, cluster in clusters.items()}
+    readings: Any = SimpleNamespace(pair=known(), **sides)
+    found, why = retention.observe(readings, Measure(at_s=0.0, partitions=parts))
+    return {one.topic: one for one in found}, why
+
+
+def test_rates_are_measured_of_what_is_behind_alone(clusters: dict[str, Growing]) -> None:
+    found, why = observed(clusters, part(ITEMS, 500), part(KEPT, 500), part(ALL, 0))
+    assert (set(found), why) == ({"items", "store.inventory"}, None)
+    assert clusters["source"].asked == clusters["target"].asked == {ITEMS}
+    one = found["items"]
+    assert one.catch_up_s == pytest.approx(500 / (40 / LOOK_S), rel=0.3)
+    assert (one.left_bytes, one.waited_s) == (50_000, pytest.approx(600, abs=5))
+    assert one.seconds == pytest.approx(50_000 / (20 / LOOK_S * 100), rel=0.3), "by size, which is nearer"
+    assert (found["store.inventory"].seconds, found["store.inventory"].catch_up_s) == (3600, 0)
+
+
+def test_a_pair_without_lag_is_looked_at_once(clusters: dict[str, Growing]) -> None:
+    began = time.monotonic()
+    found, _ = observed(clusters, part(ITEMS, 0))
+    assert (clusters["source"].looks, clusters["target"].looks) == (0, 0)
+    assert time.monotonic() - began < LOOK_S
+    assert found["items"].seconds == 3600
+
+
+def test_what_was_deleted_and_what_could_not_be_read_is_reported(
+    clusters: dict[str, Growing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "record_bytes", lambda *_: {})
+    found, why = observed(clusters, part(ITEMS, 5, log_start=40))
+    assert (found["items"].deleted, found["items"].left_bytes) == (30, None)
+    assert why == "items-0: the first record that is not copied could not be read in time"
