@@ -222,8 +222,7 @@ class Verification(Model):
     canary_p99_ms_max: Annotated[Limit | None, TRAVELS] = None
     """How many milliseconds 99 of 100 canary records may take. Without it the latency is shown only."""
     allow_unknown: Annotated[tuple[CheckName, ...], STAYS] = ()
-    """Checks that may have nothing to judge yet: those of records count again once the source holds records, those of
-    groups once a group has a position."""
+    """Checks that may have nothing to judge yet; those of records count again once the source holds records."""
     isolation: Annotated[Literal["read_committed", "read_uncommitted"], TRAVELS] = "read_committed"
     """Whether aborted transactions are read."""
     report_dir: Annotated[str | None, STAYS] = None

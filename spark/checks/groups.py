@@ -200,15 +200,9 @@ def _unknown_in(context: RunContext) -> str:
     return unknown_groups(context.absent_groups, context.denied_groups)
 
 
-def has_positions(context: RunContext, check: Check) -> bool:
-    """Whether a mirrored group has a position among records, and the check found something that it could judge."""
-    return bool(context.groups.positions) and not check.observed.startswith(NOTHING)
-
-
 @check(
     "groups_synced",
     after="records_foreign",
-    expires=has_positions,
     left_out=_groups_left_out,
     remedy=Remedy(
         text="Check sync.group.offsets.enabled, the mirror's group pattern and the checkpoint connector; offsets of a "
@@ -224,7 +218,6 @@ def _groups_synced(context: RunContext) -> Check:
 @check(
     "groups_no_loss",
     after="groups_synced",
-    expires=has_positions,
     left_out=_groups_left_out,
     remedy=Remedy(
         text="Do not start these groups on the target: they would skip records. While they are stopped there, set "
@@ -240,7 +233,6 @@ def _groups_no_loss(context: RunContext) -> Check:
 @check(
     "groups_reread_bounded",
     after="groups_no_loss",
-    expires=has_positions,
     left_out=_groups_left_out,
     remedy=Remedy(
         text="Lower offset.lag.max and sync.group.offsets.interval.seconds. Or set the exact offsets before the groups "

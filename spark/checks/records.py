@@ -127,7 +127,7 @@ def records_foreign(results: Sequence[PartitionResult]) -> Check:
     return _records("records_foreign", "no record that the source never had", results, bad, "none foreign")
 
 
-def has_records(context: RunContext, _check: Check) -> bool:
+def has_records(context: RunContext) -> bool:
     """Whether the source holds records of the mirrored topics before the cut."""
     return any(one.source_records or one.verified_from is not None for one in context.partitions)
 

@@ -93,11 +93,11 @@ ENDED = {
 
 
 Judge = Callable[[RunContext], Check | None]
-Expires = Callable[[RunContext, Check], bool]
+Expires = Callable[[RunContext], bool]
 _declared: dict[str, "Definition"] = {}
 
 
-def _never_expires(context: RunContext, check: Check) -> bool:
+def _never_expires(context: RunContext) -> bool:
     return False
 
 
@@ -196,7 +196,7 @@ def judge(context: RunContext) -> list[Check]:
 def expired(context: RunContext, checks: Iterable[Check]) -> list[str]:
     """Return the checks that `allow_unknown` forgives no more: it is meant for a pair that holds nothing yet."""
     known = definitions()
-    return [one.name for one in checks if one.name in known and known[one.name].expires(context, one)]
+    return [one.name for one in checks if one.name in known and known[one.name].expires(context)]
 
 
 def judge_part(context: RunContext) -> list[Check]:

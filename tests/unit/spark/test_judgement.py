@@ -145,11 +145,6 @@ def test_what_is_allowed_to_be_unknown_expires_once_there_is_something_to_judge(
     written = replace(empty, partitions=[replace(result(), source_records=1)])
     assert expired(written, unknown) == ["records_complete"]
     assert verdict(unknown, limits, expired(written, unknown)) == ("unknown", 1)
-    one = GroupPosition(group="g", topic="items", partition=0, committed=5, synced=None)
-    read = replace(empty, groups=Groups(positions=[one]))
-    assert expired(read, unknown) == ["groups_no_loss"]
-    nothing = [replace(check, observed=NOTHING) for check in unknown]
-    assert expired(read, nothing) == [], "a group of which nothing could be judged, as in a compacted topic"
 
 
 def test_the_report_shows_findings_and_hides_secrets(tmp_path: Path) -> None:
