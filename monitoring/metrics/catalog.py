@@ -160,6 +160,11 @@ OPS = together(
         "rt_inventory_",
         {
             "mirror_fenced": ("", "1 if no application may write the mirrored topics at the source, 0 if one may.", ()),
+            "mirror_target_fenced": (
+                "",
+                "1 if no application may write the mirrored topics at the active target, 0 if one may.",
+                (),
+            ),
             "mirror_failed_over_topics": ("topics", "Topics that failed over by themselves and are not copied.", ()),
             "mirror_problems": ("problems", "Problems of the mirror that `ops status` counts.", ()),
             "groups": ("groups", "Groups of the source that the mirror carries.", ()),

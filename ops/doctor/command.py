@@ -43,6 +43,7 @@ SNAPSHOT_PARTS = (
     snapshot.RECOVERY,
     snapshot.FENCE,
     snapshot.RETENTION,
+    snapshot.TARGET_FENCE,
 )
 ASSIGNED = "target: tasks of the workers' group"
 STATE = "Pulumi's state"
@@ -107,6 +108,7 @@ def collect(
         pulumi_state=found.get(STATE),
         source_stack=pair.source_stack and verify.label_of(pair.source_stack),
         fence_issue=seen.fence_issue,
+        target_fenced=seen.target_fenced,
         unseen=_unseen(seen),
         notes=(
             *(note for note in kubernetes.notes if not (files and "logs" in note)),
@@ -234,6 +236,7 @@ def _unseen(seen: MirrorSnapshot) -> tuple[str, ...]:
     problems["resource"] = seen.unknown.get(snapshot.RESOURCE)
     problems["fence"] = seen.fence_unknown
     problems[snapshot.RETENTION] = seen.unknown.get(snapshot.RETENTION)
+    problems["target fence"] = seen.target_fence_unknown
     if seen.mirror is not None and seen.mirror.silent is not None:
         problems["resource"] = f"{seen.mirror.resource}: {seen.mirror.silent}"
     problems |= {name: why for name, why in seen.more.problems.items() if name not in _NOTED}

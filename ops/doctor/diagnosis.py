@@ -14,6 +14,7 @@ from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, Finding, finding, op
 from ops.doctor.lost_records import lost_records
 from ops.doctor.observations import ClusterObservation, Observations, OtherMirror
 from ops.doctor.pulumi_state import state_symptoms
+from ops.recovery.target_fence import TARGET_FENCED
 
 _LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
 
@@ -69,6 +70,8 @@ def cluster_symptoms(seen: Observations) -> Iterator[Finding]:
     if seen.fence_issue is not None:
         name, what = seen.fence_issue
         yield finding(name, _cluster(seen.source), what, stack=seen.stack, source_stack=seen.source_stack)
+    if seen.target_fenced is not None:
+        yield finding(TARGET_FENCED, _cluster(seen.target), seen.target_fenced, stack=seen.stack)
 
 
 def _reachability(seen: Observations, side: ClusterObservation) -> Iterator[Finding]:

@@ -193,6 +193,13 @@ _ALL = (
         "{source_stack}: it gives the applications their rights back.",
     ),
     KnownIssue(
+        name="target-fenced",
+        sign="Applications may not write at the target although it is active: a failback has fenced it",
+        remedy="Wait until the failback has ended. One that was interrupted goes on with the same command, which "
+        "python -m ops status --stack {stack} shows, and gives them their rights back if it ends before its switch. "
+        "If there is no failback, take the rules of type deny out of these KafkaUsers (kubectl edit).",
+    ),
+    KnownIssue(
         name="source-still-takes-writes",
         sign="The target is active, and an application user may write the mirrored topics at the source",
         remedy="python -m ops status --stack {stack} --watch fences it by what the failover has noted; or pulumi up "

@@ -212,6 +212,7 @@ class Observations:
     pulumi_state: PulumiState | None = None
     source_stack: str | None = None
     fence_issue: tuple[str, str] | None = None
+    target_fenced: str | None = None
     unseen: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

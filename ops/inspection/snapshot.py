@@ -24,11 +24,12 @@ from ops.inspection import retention
 from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_groups
 from ops.inspection.probes import ANSWER_WITHIN_S, MirrorReadings, ProbeResults, once, run_probes
 from ops.pulumi.stack import stack_outputs, typed_outputs
-from ops.recovery import break_glass, fencing
+from ops.recovery import break_glass, fencing, target_fence
 from ops.recovery.fencing import FenceStatus
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext, latest_proof
 from ops.recovery.operation import Progress, of_journal
+from ops.recovery.target_fence import TargetFenceStatus
 from settings.platform import CLUSTER_KINDS
 
 Log = Callable[[str], None]
@@ -48,7 +49,7 @@ RESOURCE, SOURCE_RESOURCE, TARGET_RESOURCE = (
 CONNECTORS, ACTIVE_SIDE = "connectors", "active side"
 RECOVERY = "recovery"
 """Also the key of `unknown` for the reason why the journal could not be read."""
-FENCE = "fence of the source"
+FENCE, TARGET_FENCE = "fence of the source", "fence of the target"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +70,9 @@ class MirrorSnapshot:
     `connect_problem` is the reason why Connect does not report the connectors; the resource's status may. `recovery` is
     a failover or failback that has not finished, None if there is none. `active_now` is the active side by what is
     there, which Pulumi's outputs do not have after a break-glass failover. `fence` is None if the source cannot be
-    fenced, or need not be and its users cannot be read. `until_deletion` are the partitions of which retention deletes
-    records, None also while the target is active. `more` are the results of the probes that the command has added.
+    fenced, or need not be and its users cannot be read; `target_fence` unless the target is active and can be fenced.
+    `until_deletion` are the partitions of which retention deletes records, None also while the target is active.
+    `more` are the results of the probes that the command has added.
     """
 
     pair: MirrorContext
@@ -85,6 +87,7 @@ class MirrorSnapshot:
     active_now: str | None = None
     fence: FenceStatus | None = None
     until_deletion: tuple[UntilDeletion, ...] | None = None
+    target_fence: TargetFenceStatus | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
     at: float = field(default_factory=time.time)
     more: ProbeResults = field(default_factory=lambda: ProbeResults(found={}, problems={}))
@@ -106,6 +109,16 @@ class MirrorSnapshot:
         Nor if the source does not answer: that is reported by itself, and nobody writes there.
         """
         return self.fence.unread if self.fence is not None and self.source_alive else None
+
+    @property
+    def target_fenced(self) -> str | None:
+        """Whom the active target refuses because of a failback, in words; None if it refuses nobody."""
+        return self.target_fence.evidence if self.target_fence is not None else None
+
+    @property
+    def target_fence_unknown(self) -> str | None:
+        """Why nobody knows whether the active target refuses applications; None if it is known."""
+        return self.target_fence.unread if self.target_fence is not None else None
 
     @property
     def fence_issue(self) -> tuple[str, str] | None:
@@ -131,8 +144,9 @@ class MirrorSnapshot:
                 f"Pulumi's state is behind: {self.pair.active} is active by its outputs, {self.active_now} by what is "
                 f"there. Run `{break_glass.reconcile_command(self.pair.stack)}`"
             )
-        if self.fence_issue is not None:
-            found.append(f"{self.fence_issue[1]}: `python -m ops doctor --stack {self.pair.stack}` has the remedy")
+        for issue in (self.fence_issue[1] if self.fence_issue else None, self.target_fenced):
+            if issue is not None:
+                found.append(f"{issue}: `python -m ops doctor --stack {self.pair.stack}` has the remedy")
         return list(dict.fromkeys(found))
 
 
@@ -177,6 +191,7 @@ def collect(
         RECOVERY: partial(_recovery, pair, environment),
         ACTIVE_SIDE: partial(break_glass.active_side, pair, environment),
         FENCE: partial(fencing.observe, pair, environment),
+        TARGET_FENCE: partial(target_fence.observe, pair, environment),
     }
     own = {name: probe for name, probe in all_of_them.items() if parts is None or name in parts}
     added = more(readings)
@@ -193,7 +208,7 @@ def collect(
     connectors, connect_problem = found.get(CONNECTORS, (None, None))
     mirror = found.get(RESOURCE)
     # The source answers by itself, and its resource may be in another Kubernetes cluster.
-    reported_elsewhere = (SOURCE, TARGET, LAG_AND_GROUPS, RETENTION, SOURCE_RESOURCE, ACTIVE_SIDE, FENCE)
+    reported_elsewhere = (SOURCE, TARGET, LAG_AND_GROUPS, RETENTION, SOURCE_RESOURCE, ACTIVE_SIDE, FENCE, TARGET_FENCE)
     unknown = {name: text for name, text in problems.items() if name not in reported_elsewhere}
     return MirrorSnapshot(
         pair=replace(pair, proof=latest_proof(pair)),
@@ -208,6 +223,7 @@ def collect(
         active_now=found.get(ACTIVE_SIDE),
         fence=found.get(FENCE) or fencing.unread(pair, problems.get(FENCE)),
         until_deletion=until_deletion,
+        target_fence=found.get(TARGET_FENCE) or target_fence.unread(pair, problems.get(TARGET_FENCE)),
         unknown={**unmeasured, **({} if why is None else {RECOVERY: why}), **unknown},
         more=ProbeResults(
             found={name: one for name, one in found.items() if name in added},

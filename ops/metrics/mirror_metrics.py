@@ -105,6 +105,8 @@ HELP = {
     "mirror_active": "1 for the side that applications use by what is declared, 0 for the other.",
     "mirror_fenced": "1 if no application user may write the mirrored topics at the source, 0 if one may; only if its "
     "users can be read.",
+    "mirror_target_fenced": "1 if no application user may write the mirrored topics at the target, for a failback has "
+    "fenced it, 0 if one may; only while the target is active and if its users can be read.",
     "mirror_failed_over_topics": "Topics that are failed over by themselves, and are not copied any more.",
     "mirror_problems": "Things that ops status calls a problem of the mirror.",
     "mirror_unproven": "1 if the latest verification found no record and the source has some now, 0 if not.",
@@ -155,6 +157,8 @@ def families(seen: MirrorSnapshot, certificates: Iterable[tuple[str, datetime]])
     add("cluster_reachable", seen.target_alive, side="target")
     if seen.fence is not None:
         add("mirror_fenced", seen.fence.in_force)
+    if seen.target_fence is not None:
+        add("mirror_target_fenced", seen.target_fence.in_force)
     add("mirror_failed_over_topics", len(seen.pair.failed_over.topics) if seen.pair.failed_over else 0)
     add("mirror_problems", len(status.problems(seen)))
     add("mirror_unproven", status.proves_too_little(seen))

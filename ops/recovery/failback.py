@@ -30,6 +30,7 @@ from ops.recovery.fencing import Fencing
 from ops.recovery.journal import Journal, now
 from ops.recovery.mirror_context import MirrorContext, connected
 from ops.recovery.operation import Facts, Say, Step
+from ops.recovery.target_fence import TargetFence, TargetFencing
 
 SETTLING, PREPARED, COPYING = "settling", "prepared", "copying"
 NOT_COPIED = -1
@@ -49,7 +50,7 @@ class Options:
 class Failback:
     """One failback of one mirror. `boundary` is where the target's copies ended when it became active.
 
-    Without `fence` nobody's rights at the source change.
+    Without `fence` nobody's rights at the source change, without `target_fence` nobody's at the target before `switch`.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Failback:
         journal: Journal,
         say: Say,
         fence: SourceFence | None = None,
+        target_fence: TargetFence | None = None,
     ) -> None:
         self.pair = known
         self.options = options
@@ -68,19 +70,15 @@ class Failback:
         self.say = say
         self.mirror = known.request.mirror
         self.fencing = Fencing(pair=known, at_source=fence, journal=journal, say=say) if fence is not None else None
+        self.target_fencing = TargetFencing(pair=known, at_target=target_fence, journal=journal, say=say)
         self.following = FollowingClients(known, pulumi.environment, journal, say)
         self.name = f"{known.mirror}{mirror_context.FAILBACK_SUFFIX}"
         self._prover: translation.Prover | None = None
 
     def require_support(self) -> None:
         """Raise OpsError unless the operator can set where a mirror goes on; nothing is changed."""
-        resource = self.pair.resource
-        connector_offsets.require_support(
-            (resource.api_version, resource.namespace, resource.name),
-            self.mirror.source_connector,
-            self.pulumi.environment,
-            resource.context,
-        )
+        where, context = self._connector(self.pair), self.pair.resource.context
+        connector_offsets.require_support(*where, self.pulumi.environment, context)
 
     def steps(self) -> list[Step]:
         """Return the steps in their order."""
@@ -94,6 +92,7 @@ class Failback:
             Step("prepare", f"declare the mirror {self.name}, stopped", self.prepare),
             Step("position", "let it begin where both sides were equal", self.position),
             Step("copy", f"bring what was written since back to {source}; applications go on", self.copy),
+            *self.target_fencing.steps(self.fence_target),
             Step("drain", f"wait until nothing is written to {target} and everything is copied", self.drain),
             Step("prove", "verify records and groups on the way back", self.prove),
             Step("stop", f"stop the mirror {self.name}", self.stop),
@@ -115,16 +114,7 @@ class Failback:
         source = connected(self.pair.source())
         ends = self._ends(source)
         beyond = self._beyond_commits(source, ends)
-        known, starts = {**self._noted("copied"), **beyond}, source.starts(ends)
-        stranded, emptied = {}, []
-        for tp, end in ends.items():
-            following = known.get(tp, NOT_COPIED) + 1
-            if following > end:  # the partition was made anew: nothing of what the mirror had copied is there
-                emptied.append(tp)
-                following = 0
-            begin = max(following, starts[tp])
-            if begin < end and source.has_records(tp, begin, end, "read_committed"):
-                stranded[tp] = end - begin
+        stranded, emptied = stranded_records.not_copied(source, ends, {**self._noted("copied"), **beyond})
         stranded_records.require_logs(source, self.mirror, stranded, self.pair.name_of("source"))
         for tp, records in sorted(stranded.items()):
             self.say(f"  {draining.format_place(tp)}: up to {records} records were not copied before the failover")
@@ -134,7 +124,7 @@ class Failback:
         return {
             "copied": draining.format_places(beyond),
             "stranded": draining.format_places(stranded),
-            "emptied": draining.format_places({tp: ends[tp] - starts[tp] for tp in stranded}),
+            "emptied": draining.format_places({tp: ends[tp] - start for tp, start in source.starts(stranded).items()}),
             "anew": draining.format_places(dict.fromkeys({*stranded, *emptied}, 0)),
         }
 
@@ -212,11 +202,23 @@ class Failback:
         )
         return {}
 
+    def fence_target(self) -> Facts:
+        """Take the right to write away; what was drained before, and was written to since, is to be drained again."""
+        if SWITCHING in self.journal.steps:  # applications are on their way already
+            return {}
+        return self.target_fencing.put_up(self._grown_since_drained, self._run_again)
+
+    def lift_fence(self) -> None:
+        """Give applications their rights at the target back if this failback has ended before its switch."""
+        if SWITCHING not in self.journal.steps:
+            self.target_fencing.lift()
+
     def drain(self) -> Facts:
         """Wait until the target and the way back are at rest."""
         back = self._back()
         source, target = connected(back.source()), connected(back.target())
-        return draining.drain(source, target, back.request, self.options.drain_s, self.say)
+        who = self.target_fencing.who_may_write()
+        return draining.drain(source, target, back.request, self.options.drain_s, self.say, who)
 
     def prove(self) -> Facts:
         """Compare both sides, from the target to the source; raises OpsError unless all records are there."""
@@ -251,16 +253,11 @@ class Failback:
         in_order = sorted(wanted.items())
         for group, topic_partitions in group_offsets.commit_each(there, in_order, self.journal.require_held):
             self.say(f"  group {group}: exact in {len(topic_partitions)} partitions")
-        stood = proof.committed()
+        stood, places = proof.committed(), draining.format_places
         return {
             "groups": {
-                group: {
-                    "repeated": 0,
-                    "skipped": 0,
-                    "offsets": draining.format_places(topic_partitions),
-                    "from": draining.format_places(stood[group]),
-                }
-                for group, topic_partitions in wanted.items()
+                group: {"repeated": 0, "skipped": 0, "offsets": places(offsets), "from": places(stood[group])}
+                for group, offsets in wanted.items()
             }
         }
 
@@ -296,6 +293,7 @@ class Failback:
         self.pulumi.up(self.pair.mirror, self.say)
         if self.fencing is not None:  # the way back is gone: nothing needs its rights any more
             self.fencing.take_down()
+        self.target_fencing.remove_denials()
         return {"switchedAt": now()}
 
     def confirm(self) -> Facts:
@@ -329,17 +327,25 @@ class Failback:
 
     def _require_at_rest(self) -> None:
         """Raise OpsError if the target was written to after it was drained: the way back runs again then."""
-        back, ends = self._back(), self._places("drain", "ends")
-        grown = draining.grown_since(connected(back.source()), back.request, ends)
-        if not grown:
+        if not (grown := self._grown_since_drained()):
             return
+        self._run_again()
+        who = self.target_fencing.who_may_write()
+        raise OpsError(
+            f"target {self.pair.name_of('target')}: must not be written to once everything is copied (grew meanwhile: "
+            f"{draining.named(grown)}). {f'These may write: {who}. ' if who else ''}Records are copied again. Stop the "
+            "producers and run the command again."
+        )
+
+    def _grown_since_drained(self) -> dict[TopicPartition, int]:
+        back = self._back()
+        return draining.grown_since(connected(back.source()), back.request, self._places("drain", "ends"))
+
+    def _run_again(self) -> None:
+        """Let the way back copy what was written since it was drained, and forget all that was done since."""
         self.pulumi.set_mirror(self.pair.mirror, {"failback": COPYING})
         self.pulumi.up(None, self.say)
         self.journal.forget("drain", "prove", "stop", "offsets", "forward")
-        raise OpsError(
-            f"target {self.pair.name_of('target')}: must not be written to once everything is copied (grew meanwhile: "
-            f"{draining.named(grown)}). Records are copied again. Stop the producers and run the command again."
-        )
 
     def _group_places(self, what: str) -> dict[str, dict[TopicPartition, int]]:
         groups = self.journal.steps["offsets"]["groups"]
@@ -357,25 +363,26 @@ class Failback:
         return self._prover
 
     def _alter(self, known: MirrorContext, positions: Mapping[TopicPartition, int]) -> None:
-        resource = known.resource
         self.journal.require_held()
         connector_offsets.alter(
-            (resource.api_version, resource.namespace, resource.name),
-            known.request.mirror.source_connector,
+            *self._connector(known),
             positions,
             self.pulumi.environment,
             lambda line: self.say(f"  {line}"),
-            context=resource.context,
+            context=known.resource.context,
             require_permission=self.journal.require_held,
         )
 
+    def _connector(self, known: MirrorContext) -> tuple[tuple[str, str, str], str]:
+        """Where a mirror's source connector is: its resource, and its name."""
+        resource = known.resource
+        return (resource.api_version, resource.namespace, resource.name), known.request.mirror.source_connector
+
     def _ends(self, side: Cluster) -> dict[TopicPartition, int]:
         """Where the mirrored topics end on a side now. Names are the same on both."""
-        topics = side.topics(self.mirror.carries_topic)
-        topic_partitions = [
-            TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
-        ]
-        return side.ends(topic_partitions, "read_uncommitted")
+        topics = side.topics(self.mirror.carries_topic).values()
+        every = [TopicPartition(topic.name, number) for topic in topics for number in topic.replicas]
+        return side.ends(every, "read_uncommitted")
 
     def _extent(self, side: Cluster) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """Where the mirrored topics start and end on a side now."""

@@ -40,6 +40,7 @@ from ops.recovery import (
     fence,
     mirror_context,
     stranded_records,
+    target_fence,
 )
 from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.fencing import STEP
@@ -91,9 +92,10 @@ def command(
 
     Example: [bold]python -m ops failback --to dev[/bold]
 
-    Applications go on at the target until the command says `drain`: then the producers are stopped. Records that only
-    the source has, because they were not copied before an unplanned failover, are brought over first; they stand at
-    the end then. Groups are set exactly, by the records.
+    Applications go on at the target until the command says `fence-target`: it takes their right to write there away. If
+    it ends before the switch, they may write again. Records that only the source has, because they were not copied
+    before an unplanned failover, are brought over first; they stand at the end then. Groups are set exactly, by the
+    records.
 
     An interrupted failback goes on with the same command. Exit 0 if the source is active, 2 if not, 1 if you answer no,
     if the target has records that came after it was drained, or does not answer, or if workloads that `clients.restart`
@@ -117,7 +119,10 @@ def command(
             at_source, unfenced = fence.chosen(
                 known, folder, os.environ, say, journal.require_held, without=without_fence
             )
-            work = failback.Failback(known, options, pulumi, journal, say, at_source)
+            at_target, open_ = target_fence.chosen(
+                known, folder, os.environ, say, journal.require_held, without=without_fence
+            )
+            work = failback.Failback(known, options, pulumi, journal, say, at_source, at_target)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
             with reading("both clusters and the mirror"):
@@ -127,6 +132,8 @@ def command(
                 pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
             if at_source is not None and STEP not in journal.steps:
                 at_source.require_reachable()
+            if at_target is not None and target_fence.STEP not in journal.steps:
+                at_target.require_reachable()
             with reading("what `pulumi up` would change, by a preview with the policy pack"):
                 of_preview = changes.require_none(
                     pulumi, known.mirror, resumes=journal.may_have_changed, fails_back=True
@@ -138,7 +145,7 @@ def command(
                 steps=tuple(steps),
                 journal=journal,
                 emptied=emptied,
-                of_preview=(*of_preview, *unfenced),
+                of_preview=(*of_preview, *unfenced, *open_),
                 workloads=work.following.listed(),
             )
             if dry_run:
@@ -151,7 +158,7 @@ def command(
                 work.require_support()
             kept = {"to": to, **({"withoutFence": True} if without_fence else {})}
             journal.begin("failback", kept, steps=[step.name for step in steps])
-            carry_out(steps, journal, say)
+            carry_out(steps, journal, say, work.lift_fence)
         done = result(known, journal)
         show(as_json, done, lambda: summary(done))
         if unsettled(done):
@@ -167,7 +174,7 @@ def register(app: typer.Typer) -> None:
 class FailbackPlan:
     """A failback that may begin: what was seen, its steps, and the offsets in each partition that it will empty.
 
-    `of_preview` are warnings of the preview, and of a source that is not fenced, `workloads` what `FollowingClients`
+    `of_preview` are warnings of the preview, and of a side that is not fenced, `workloads` what `FollowingClients`
     has listed.
     """
 

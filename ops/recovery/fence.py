@@ -110,25 +110,11 @@ class SourceFence:
 
     def writers(self, source: Cluster, fence: Fence) -> TopicWriters:
         """Return who may write the topics all the same, without the mirror itself and the operators."""
-        found = topic_writers.writers(topic_writers.read_rights(source), fence.topics)
-        own = {f"User:{source.refusals.user}", *(f"User:{user}" for user in self.mirror_users)}
-        declared = dict.fromkeys(self._settings().cluster.super_users, SUPER_USER)
-        every = TopicWriters(
-            principals={**{_principal(one): why for one, why in declared.items()}, **found.principals},
-            unknown=found.unknown,
-        )
-        return every.without(lambda principal: principal in own or topic_writers.is_operators(principal))
+        return others_that_may_write(source, fence.topics, self._settings(), self.mirror_users)
 
     def require_reachable(self) -> None:
         """Raise OpsError unless the KafkaUsers can be read; nothing is changed."""
-        now = self._settings()
-        try:
-            self.rights.missing(now, now)
-        except OpsError as error:
-            raise OpsError(
-                f"source {self.cluster}: its KafkaUsers must be in reach, for applications lose their right to write "
-                f"there. {error} If you stop them yourself: --without-fence."
-            ) from None
+        require_reachable(f"source {self.cluster}", self.rights, self._settings())
 
     def _settings(self) -> Stack:
         return load_settings(self.file)
@@ -136,6 +122,34 @@ class SourceFence:
     def _write(self, fence: Fence | None) -> None:
         self.rights.require_permission()
         change_setting(self.file, "fence", None if fence is None else document(fence), _COMMENT)
+
+
+def others_that_may_write(
+    cluster: Cluster, topics: Iterable[str], settings: Stack, mirror_users: Iterable[str]
+) -> TopicWriters:
+    """Return who may write topics of a cluster, without users of mirrors, the one that asks, and the operators.
+
+    Super users are those that the cluster's stack declares. Raises ClusterError.
+    """
+    found = topic_writers.writers(topic_writers.read_rights(cluster), topics)
+    own = {f"User:{cluster.refusals.user}", *(f"User:{user}" for user in mirror_users)}
+    declared = dict.fromkeys(settings.cluster.super_users, SUPER_USER)
+    every = TopicWriters(
+        principals={**{_principal(one): why for one, why in declared.items()}, **found.principals},
+        unknown=found.unknown,
+    )
+    return every.without(lambda principal: principal in own or topic_writers.is_operators(principal))
+
+
+def require_reachable(cluster: str, rights: UserRights, settings: Stack) -> None:
+    """Raise OpsError unless the KafkaUsers of a stack can be read; `cluster` is its side and name, for the message."""
+    try:
+        rights.missing(settings, settings)
+    except OpsError as error:
+        raise OpsError(
+            f"{cluster}: its KafkaUsers must be in reach, for applications lose their right to write "
+            f"there. {error} If you stop them yourself: --without-fence."
+        ) from None
 
 
 def _principal(name: str) -> str:

@@ -27,7 +27,7 @@ from settings.fence import Fence
 STEP = "fence"
 ANSWERS_WITHIN_S = 10.0
 """How long a source that is given up may take to carry out its fence."""
-_FORESEEN = OpsError, VerificationError, SettingsError
+FORESEEN = OpsError, VerificationError, SettingsError
 LEFT_BEHIND, TAKES_WRITES = "fence-left-behind", "source-still-takes-writes"
 """Names of the doctor's findings."""
 _UNKNOWN = OpsError, SettingsError
@@ -65,7 +65,9 @@ class Fencing:
         self._note(wanted, denied)
         users = self.at_source.put_up(wanted)
         found = self.at_source.writers(source, wanted)
-        found, refused = self._deny(source, wanted, found, denied)
+        found, refused = deny_others(
+            source, wanted.topics, found, denied, lambda who: self._note(wanted, who), self.journal, self.say
+        )
         if text := fence.may_write(found):
             self.say(f"  may write there all the same: {text}")
         return {
@@ -84,14 +86,14 @@ class Fencing:
         self._note(wanted, (noted or {}).get("denied") or [])
         try:
             self.at_source.declare(wanted)
-        except _FORESEEN as error:  # the source is given up: it shall keep nobody from going on
+        except FORESEEN as error:  # the source is given up: it shall keep nobody from going on
             self.say(f"! The fence at {self.at_source.cluster} is not in its stack file: {error}")
 
     def carry_out_declared(self) -> Facts:
         """Put up what was declared if the source answers; `pendingFence` is the reason why it was not, else None."""
         try:
             self.at_source.put_up(fence.made(self.noted or {}), ANSWERS_WITHIN_S)
-        except _FORESEEN as error:
+        except FORESEEN as error:
             self.say(f"! {self.at_source.cluster} still takes writes once it is back: it cannot be fenced now. {error}")
             return {"pendingFence": str(error)}
         return {"pendingFence": None}
@@ -113,25 +115,11 @@ class Fencing:
 
         What cannot be done is reported, not raised: the error that ended the failover counts.
         """
-        if FENCING not in self.journal.steps:
-            return
-        try:
-            self.journal.forget(*steps)  # first: whatever ends this in the middle, the next command fences again
-            self.take_down()
-            self.journal.undo(FENCING, *steps)
-        except _FORESEEN as error:
-            self.say(
-                f"! The fence at {self.at_source.cluster} may still be up: applications may write nothing there. "
-                f"{error}\n! Run the command again: it goes on, and takes it down if it is interrupted."
-            )
-        else:
-            self.say(f"  the fence at {self.at_source.cluster} is taken down, for the source stays active")
+        lift(self.journal, FENCING, steps, self.take_down, self.say, self.at_source.cluster, "source")
 
     def who_may_write(self) -> str:
         """Return in words who was found to have the right to write in spite of the fence; empty if nobody was."""
-        facts = self.journal.steps.get(STEP) or {}
-        found = TopicWriters(principals=facts.get("mayWrite") or {}, unknown=tuple(facts.get("unknown") or ()))
-        return fence.may_write(found)
+        return who_may_write(self.journal.steps.get(STEP))
 
     def _covered(self, names: Iterable[str]) -> Fence:
         return self.at_source.of(*fence.covered(self.pair.request.mirror, names))
@@ -139,39 +127,109 @@ class Fencing:
     def _note(self, wanted: Fence, denied: Iterable[str]) -> None:
         self.journal.done(FENCING, {**fence.document(wanted), "denied": list(denied)})
 
-    def _deny(
-        self, source: Cluster, wanted: Fence, found: TopicWriters, before: list[str]
-    ) -> tuple[TopicWriters, list[str]]:
-        """Deny principals that rules allow to write; return who is left, and all that may be denied by now."""
-        others = [one for one, why in found.principals.items() if why != SUPER_USER and one != EVERYBODY]
-        if not others:
-            return found, before
-        denied = list(dict.fromkeys([*before, *others]))
-        self._note(wanted, denied)  # first: what may have been made must be found again
-        self.journal.require_held()
-        try:
-            why = topic_writers.deny(source, others, wanted.topics)
-        except ClusterError as error:  # they stay noted: what was made goes with the fence
-            self.say(
-                f"  {', '.join(others)}: no user of this project; whether they are denied to write is unknown ({error})"
-            )
-            return found, denied
-        if why is not None:
-            self._note(wanted, before)
-            self.say(f"  {', '.join(others)}: no user of this project; they could not be denied to write ({why})")
-            return found, before
-        self.say(f"  denied to write by a rule of their own: {', '.join(others)}")
-        return found.without(lambda principal: principal in others), denied
-
     def _allow_again(self, noted: Facts) -> None:
-        if denied := noted.get("denied"):
-            self.journal.require_held()
-            why = topic_writers.remove_denials(connected(self.pair.source()), denied, fence.made(noted).topics)
-            if why is not None:
-                raise OpsError(
-                    f"cluster {self.at_source.cluster}: {', '.join(denied)} must be allowed to write again ({why}). "
-                    "Delete the rules that deny it: kafka-acls.sh --remove."
-                )
+        topics = fence.made(noted).topics
+        allow_again(self.pair.source, self.at_source.cluster, noted.get("denied") or (), topics, self.journal)
+
+
+def deny_others(
+    cluster: Cluster,
+    topics: Iterable[str],
+    found: TopicWriters,
+    before: list[str],
+    note: Callable[[list[str]], None],
+    journal: Journal,
+    say: Say,
+) -> tuple[TopicWriters, list[str]]:
+    """Deny principals that rules allow to write, by rules of their own, if the mirror's user may make rules.
+
+    Args:
+        cluster: The cluster.
+        topics: Topics that they may not write any more.
+        found: Who may write them.
+        before: Who may be denied already.
+        note: Writes down who may be denied from now on.
+        journal: Asked whether the Lease is held.
+        say: Gets a line for what is done.
+
+    Returns:
+        Who may write all the same, and all that may be denied by now.
+    """
+    others = [one for one, why in found.principals.items() if why != SUPER_USER and one != EVERYBODY]
+    if not others:
+        return found, before
+    denied = list(dict.fromkeys([*before, *others]))
+    note(denied)  # first: what may have been made must be found again
+    journal.require_held()
+    try:
+        why = topic_writers.deny(cluster, others, topics)
+    except ClusterError as error:  # they stay noted: what was made goes with the fence
+        say(f"  {', '.join(others)}: no user of this project; whether they are denied to write is unknown ({error})")
+        return found, denied
+    if why is not None:
+        note(before)
+        say(f"  {', '.join(others)}: no user of this project; they could not be denied to write ({why})")
+        return found, before
+    say(f"  denied to write by a rule of their own: {', '.join(others)}")
+    return found.without(lambda principal: principal in others), denied
+
+
+def allow_again(
+    side: Callable[[], Cluster], name: str, denied: Iterable[str], topics: Iterable[str], journal: Journal
+) -> None:
+    """Delete the rules that `deny_others` may have made on a cluster of this name; raises OpsError."""
+    if principals := [*denied]:
+        journal.require_held()
+        why = topic_writers.remove_denials(connected(side()), principals, topics)
+        if why is not None:
+            raise OpsError(
+                f"cluster {name}: {', '.join(principals)} must be allowed to write again ({why}). "
+                "Delete the rules that deny it: kafka-acls.sh --remove."
+            )
+
+
+def lift(
+    journal: Journal,
+    noted: str,
+    steps: Iterable[str],
+    take_down: Callable[[], None],
+    say: Say,
+    cluster: str,
+    side: str,
+) -> None:
+    """Take a fence down whose operation has ended before its switch, and forget the steps that have put it up.
+
+    What cannot be done is reported, not raised: the error that ended the operation counts.
+
+    Args:
+        journal: Of the operation.
+        noted: Its entry of the fence; without one there is none.
+        steps: The steps.
+        take_down: Gives the applications their rights back.
+        say: Gets a line for what is done.
+        cluster: Name of the cluster.
+        side: Which side it is, and stays active.
+    """
+    if noted not in journal.steps:
+        return
+    try:
+        journal.forget(*steps)  # first: whatever ends this in the middle, the next command fences again
+        take_down()
+        journal.undo(noted, *steps)
+    except FORESEEN as error:
+        say(
+            f"! The fence at {cluster} may still be up: applications may write nothing there. "
+            f"{error}\n! Run the command again: it goes on, and takes it down if it is interrupted."
+        )
+    else:
+        say(f"  the fence at {cluster} is taken down, for the {side} stays active")
+
+
+def who_may_write(facts: Facts | None) -> str:
+    """Return in words who was found to have the right to write in spite of a fence, by what its step has learned."""
+    facts = facts or {}
+    found = TopicWriters(principals=facts.get("mayWrite") or {}, unknown=tuple(facts.get("unknown") or ()))
+    return fence.may_write(found)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -128,7 +128,7 @@ def _command(journal: Journal, entry: Mapping[str, Any], stack: str, project: Pa
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 WithoutFence = Annotated[
-    bool, typer.Option("--without-fence", help="Leave the applications' rights at the source: you stop them yourself.")
+    bool, typer.Option("--without-fence", help="Leave the applications' rights as they are: you stop them yourself.")
 ]
 DRY_RUN_ENDED = "Nothing was changed. The same command without --dry-run carries this out."
 ReportDir = Annotated[Path | None, typer.Option("--report-dir", help="Folder for the verification's reports.")]

@@ -29,6 +29,28 @@ EMPTYING = "emptying"
 """Noted before records are deleted: where these partitions ended when the target was proven to hold all of them."""
 
 
+def not_copied(
+    source: Cluster, ends: Offsets, copied: Offsets
+) -> tuple[dict[TopicPartition, int], list[TopicPartition]]:
+    """Return the offsets by partition that hold records which a mirror had not copied, and partitions made anew.
+
+    Args:
+        source: The side that was given up.
+        ends: Where its partitions end now.
+        copied: The last offset of each that was copied.
+    """
+    starts, stranded, anew = source.starts(ends), dict[TopicPartition, int](), list[TopicPartition]()
+    for tp, end in ends.items():
+        following = copied.get(tp, -1) + 1
+        if following > end:  # nothing of what the mirror had copied is there
+            anew.append(tp)
+            following = 0
+        begin = max(following, starts[tp])
+        if begin < end and source.has_records(tp, begin, end, "read_committed"):
+            stranded[tp] = end - begin
+    return stranded, anew
+
+
 def found_or_unknown(side: Cluster, count: Callable[[], Offsets]) -> Facts:
     """Return `stranded`, offsets by partition; None and the reason, `why`, if a side does not answer in full.
 

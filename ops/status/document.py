@@ -48,6 +48,7 @@ def document(seen: MirrorSnapshot) -> dict[str, Any]:
         "verification": verification(seen),
         "failover": cost(seen),
         "fence": seen.fence.document() if seen.fence is not None else None,
+        "targetFence": seen.target_fence.document() if seen.target_fence is not None else None,
         "recovery": seen.recovery.document() if seen.recovery is not None else None,
         "unknown": unknown(seen),
     }
@@ -72,9 +73,8 @@ def unknown(seen: MirrorSnapshot) -> dict[str, str]:
             found[str(resource.resource)] = resource.silent
     if seen.connectors is None and seen.pair.state == "running":
         found["connectors"] = "neither Connect nor the mirror's resource reports them"
-    if seen.fence_unknown is not None:
-        found["fence"] = seen.fence_unknown
-    return found
+    fences = {"fence": seen.fence_unknown, "target fence": seen.target_fence_unknown}
+    return found | {name: why for name, why in fences.items() if why is not None}
 
 
 def problems(seen: MirrorSnapshot) -> list[str]:

@@ -17,6 +17,7 @@ from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.failback import Failback, Options
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.mirror_offsets import OffsetMapping
+from ops.recovery.target_fence import TargetFence
 from ops.recovery.translation import Proof
 from tests.support.recovery_pair import Clock, Kept, Side, entry, known
 
@@ -96,15 +97,14 @@ class Sides:
         return self.proof
 
 
-def work(committed: dict[str, int] | None = None, **steps: Any) -> Failback:
+def work(committed: dict[str, int] | None = None, target_fence: TargetFence | None = None, **steps: Any) -> Failback:
     options = Options(catch_up_s=30.0, drain_s=30.0, report_dir=Path("reports"))
     journal = Kept(entry("failback", finished=None, **steps))
     noted = {"copied": committed or {"items-0": 9, "store.inventory-1": 4}, "boundary": {"items-0": 10}}
     assert journal.entry is not None
     journal.entry["before"] = {"command": "failover", "steps": {"stop": noted}}
-    return Failback(
-        known(active="target"), options, PulumiStack(folder=Path(), name="stg", environment={}), journal, print
-    )
+    pulumi = PulumiStack(folder=Path(), name="stg", environment={})
+    return Failback(known(active="target"), options, pulumi, journal, print, target_fence=target_fence)
 
 
 ENDED: dict[str, Any] = {"stop": {"ends": {"items-0": 13, "store.inventory-1": 5}}}

@@ -186,6 +186,10 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
         seen(source_stack="dev", fence_issue=(LEFT_BEHIND, "the source is active, and app may not write there")),
         "source es-src", "app may not write there", "pulumi up --refresh -s dev: it gives",
     ),
+    "target-fenced": (
+        seen(target_fenced="the target is active, and app may not write there"),
+        "target es-tgt", "app may not write there", "ops status --stack stg shows",
+    ),
     "source-still-takes-writes": (
         seen(source_stack="dev", fence_issue=(TAKES_WRITES, "the target is active, and app may write there")),
         "source es-src", "app may write there", "python -m ops status --stack stg --watch",

@@ -1,4 +1,4 @@
-"""Producers that ignore everything, while a failover takes their right to write away at the source.
+"""Producers that ignore everything, while a failover takes their right to write away, and a failback at the target.
 
 The tests come in the order of a site's life: two failovers that end before their switch, one that was killed, one that
 succeeds, and the failback.
@@ -278,11 +278,16 @@ def test_a_source_that_takes_writes_again_is_found_and_fenced_by_who_watches(sit
     wait_until("it is refused", lambda: not site.may_write(SOURCE), REFUSED_S)
 
 
-def test_after_the_failback_the_source_takes_writes_and_the_target_refuses_them(site: Site) -> None:
-    records.write(site.project.client(TARGET), TOPIC, ["written at the target"])
-    done, said = site.run("failback", "--to", SOURCE, "--yes", "--json")
-    assert (done["active"], done["recordsLost"]) == ("source", 0), said
-    assert "written at the target" in records.read(site.project.client(SOURCE), TOPIC)
+def test_a_failback_refuses_a_producer_that_ignores_it_and_what_was_acknowledged_is_at_the_source(site: Site) -> None:
+    with Stubborn(site.project.client(TARGET), "stray").at_work() as producer:
+        done, said = site.run("failback", "--to", SOURCE, "--yes", "--json")
+        assert (done["active"], done["recordsLost"], done["stranded"]) == ("source", 0, {}), said
+        assert producer.refused == {"TOPIC_AUTHORIZATION_FAILED"}
+        acknowledged = set(producer.acknowledged)
+        time.sleep(2.0)  # it goes on trying
+        assert producer.acknowledged == acknowledged
+    held = [value for value in records.read(site.project.client(SOURCE), TOPIC) if value.startswith("stray-")]
+    assert (len(held), set(held)) == (len(acknowledged), acknowledged)
     assert not site.is_fenced
     assert site.may_write(SOURCE)
     assert not site.may_write(TARGET)

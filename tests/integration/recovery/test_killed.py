@@ -24,6 +24,7 @@ from ops.doctor.diagnosis import diagnose
 from ops.recovery import fencing, mirror_context
 from ops.recovery.journal import Journal
 from ops.recovery.operation import INTERRUPTED, NOTHING_CHANGED, UNDER_WAY, Progress, of_journal
+from ops.recovery.target_fence import TARGET_FENCED
 from tests.support.waiting import wait_until
 
 from ...support import records
@@ -77,6 +78,7 @@ FAILBACK_KILLED = [
     Interruption(step="prepare", who=BOTH, at=PULUMI_CHANGES, passed=True, nightly=True),
     Interruption(step="position", at=change_of(f"{ANY_MIRROR}/mm2-failback"), passed=True, nightly=True),
     Interruption(step="copy", at=PULUMI_CHANGES),
+    Interruption(step="fence-target", at=FENCE_GOES_UP, passed=True),
     Interruption(step="drain", line=NOTHING_WRITTEN, nightly=True),
     Interruption(step="prove", line=VERIFYING, nightly=True),
     Interruption(step="stop", who=PULUMI, at=PULUMI_CHANGES, nightly=True),
@@ -193,7 +195,8 @@ class Site:
         environment = {**os.environ, **self.killer.environment}
         pair = mirror_context.load(TARGET, MIRROR, environment, self.project.folder)
         found = diagnose(collect(pair, environment, lambda _: None, debug=True))
-        return [one.trouble for one in found if one.trouble in (fencing.LEFT_BEHIND, fencing.TAKES_WRITES)]
+        about = (fencing.LEFT_BEHIND, fencing.TAKES_WRITES, TARGET_FENCED)
+        return [one.trouble for one in found if one.trouble in about]
 
     def require_nothing_left_to_deploy(self, stack: str) -> None:
         """Assert that Pulumi agrees with all that was changed."""
@@ -296,10 +299,14 @@ def test_a_failback_that_is_killed_in_its_steps_brings_everything_back_once(site
         site.interrupt(one, *FAILBACK)
         if one.step not in ("switch", "confirm"):
             assert not site.write(SOURCE), f"{one}: the target is active"
-        if one.step in ("fence", "settle", "copy"):
-            assert site.write(TARGET), "applications go on"
-        if one.step == "copy":
-            left = site.unread(TARGET)
+        if one.step in ("fence", "settle", "copy") or (one.step, one.who) == ("stop", PULUMI):
+            assert site.write(TARGET), f"{one}: applications go on, for nothing was fenced or the command has lifted it"
+            left = site.unread(TARGET) if one.step in ("copy", "stop") else left
+        elif one.step in ("drain", "prove", "stop", "offsets"):
+            assert not site.write(TARGET), f"{one}: it is fenced"
+        if (one.step, one.who) == ("stop", API):
+            assert [problem for problem in site.status()["problems"] if "a failback has fenced it" in problem]
+            assert site.findings() == [TARGET_FENCED]
 
     code, done, said = site.killer.finish(*FAILBACK)
 

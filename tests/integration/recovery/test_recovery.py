@@ -78,7 +78,7 @@ class Site:
 
         Return its result and the steps.
         Of steps that change nothing it is ended after the first: whoever goes on after the next one finds the same.
-        The fence of a failover that ends before its switch is taken down, so that it is put up again each time.
+        The fence of one that ends before its switch is taken down, so that it is put up again each time.
         """
         steps: list[str] = []
         harmless = HARMLESS[arguments[0]]
@@ -87,7 +87,7 @@ class Site:
             ended = False
             for line in _lines(child):
                 found = DONE.match(line)
-                if found and found[3] == "fence" and "fence" in steps:
+                if found and found[3] in ("fence", "fence-target") and found[3] in steps:
                     assert "switch" not in steps, "a fence that stays was put up twice"
                 elif found:
                     assert found[3] not in steps, f"{found[3]} was done twice"

@@ -11,6 +11,7 @@ from ops.inspection.snapshot import MirrorSnapshot
 from ops.metrics import mirror_metrics
 from ops.metrics.mirror_metrics import Family, merged, of_json, of_registry, registry
 from ops.recovery.fencing import FenceStatus
+from ops.recovery.target_fence import TargetFenceStatus
 from tests.support.recovery_pair import CHECKPOINT, SOURCE, connectors, group, known, lag, observe, resource
 
 from ....support.open_metrics import as_openmetrics, families_of
@@ -78,7 +79,8 @@ def test_a_healthy_pair_is_reported_whole() -> None:
         ("failover_cost_records",): 9,
         ("certificate_expiry_timestamp_seconds", CERTIFICATE[0]): 1798761600,
     }
-    assert names(found) == set(mirror_metrics.HELP)
+    only_of_an_active_target = {"mirror_target_fenced"}
+    assert names(found) == set(mirror_metrics.HELP) - only_of_an_active_target
 
 
 @pytest.mark.parametrize("state", ["stopped", "paused"])
@@ -104,6 +106,17 @@ def test_a_source_is_fenced_if_all_its_application_users_are(users: dict[str, bo
     assert found.get(("mirror_fenced",)) == value
     assert found["mirror_problems",] == (value == 0)
     assert ("mirror_fenced",) not in reported(observe(fence=None))
+
+
+@pytest.mark.parametrize(
+    ("users", "value"), [({"app": False}, 1), ({"app": True, "other": False}, 0), ({}, None)], ids=str
+)
+def test_an_active_target_is_fenced_if_all_its_application_users_are(users: dict[str, bool], value: int | None) -> None:
+    fence = TargetFenceStatus(cluster="rt-inventory-stg", users=users)
+    found = reported(observe(known(active="target", state="stopped"), target_fence=fence))
+    assert found.get(("mirror_target_fenced",)) == value
+    assert found["mirror_problems",] == (False in users.values())
+    assert ("mirror_target_fenced",) not in reported(observe())
 
 
 def test_without_its_source_only_what_is_known_is_reported() -> None:
