@@ -169,7 +169,10 @@ def chosen(
     """Return the fence of a mirror's source, unless it shall be left `without` one, and warnings for the plan."""
     if without:
         return None, [f"{known.name_of('source')} is not fenced: see to it that nobody writes there"]
-    found, why = at_source(known, folder, environment, log, require_permission)
+    try:
+        found, why = at_source(known, folder, environment, log, require_permission)
+    except OpsError as error:
+        found, why = None, str(error).splitlines()[0]
     if found is None:
         return None, [f"{known.name_of('source')} is not fenced, because {why}: see to it that nobody writes there"]
     return found, [f"the fence does not reach all applications, because {why}: stop them"] if why else []
@@ -182,7 +185,10 @@ def at_source(
     log: Log,
     require_permission: Callable[[], None] = lambda: None,
 ) -> tuple[SourceFence | None, str]:
-    """Return the fence of a mirror's source; None and the reason if no rule of this project can fence it."""
+    """Return the fence of a mirror's source; None and the reason if no rule of this project can fence it.
+
+    Raises OpsError if one of both stack files cannot be read: nobody can tell then.
+    """
     name = known.source_stack
     if name is None:
         return None, "no stack describes the source"
@@ -191,8 +197,8 @@ def at_source(
     try:
         settings = load_settings(file)
         entry = stack_file.mirror_entry(folder / f"Pulumi.{known.label}.yaml", known.mirror)
-    except (SettingsError, OpsError) as error:
-        return None, str(error).splitlines()[0]
+    except SettingsError as error:
+        raise OpsError(str(error)) from None
     if not has_rules(settings.cluster):
         return None, f"cluster {settings.cluster.name} does not ask for rights of users that stack {label} makes"
     of_mirror = (entry.get("source") or {}).get("user")

@@ -91,6 +91,9 @@ def test_a_fence_that_must_be_up_and_cannot_be_read_is_unknown_and_not_well(
     assert status.health(seen) == status.UNKNOWN
     assert "access must be given by KUBECONFIG" in status.document(seen)["unknown"]["fence"]
     assert "fence" not in status.unknown(observe(pair, source="is down", fence=found))
+    without_file = fencing.observe(of(source, sourceStack="prod", **changed), source.environment)
+    assert without_file is not None
+    assert "Pulumi.prod.yaml" in status.unknown(observe(pair, fence=without_file))["fence"]
     assert fencing.unread(pair, None) is None
     assert fencing.unread(of(source), "no rights") is None
 
