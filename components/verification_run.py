@@ -1,8 +1,9 @@
 """The run of the verification job as a resource: Pulumi remembers what was proven and what it depended on.
 
-The job runs as a process beside Pulumi. Secrets reach it by its environment only; the request lies in a file of its
-owner (0600) while it runs. A run that finds a fault is recorded too, with its verdict: the next `up` sees it and runs
-again. The component decides whether a bad verdict fails the `up`, see `verification.py`.
+The job runs as a process beside Pulumi. Secrets reach it by its environment only; the request is its standard input, a
+file without a name, of which nothing is left however the run ends. A run that finds a fault is recorded too, with its
+verdict: the next `up` sees it and runs again. The component decides whether a bad verdict fails the `up`, see
+`verification.py`.
 """
 
 import fcntl
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pulumi
 from pulumi import dynamic
@@ -31,6 +32,7 @@ POLL_S = 0.5
 REPORTED_EVERY_S = 10.0  # a job that is silent for longer is reported to be at work
 ASKED_WITHIN_S = 30.0
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
+STANDARD_INPUT = "/dev/stdin"
 SLACK_WEBHOOK = "SLACK_WEBHOOK"  # variable with the address, which is a secret
 _PLAIN = ("trigger", "when", "reportDir")
 _FOUND = ("passed", "verdict", "message", "checks", "report", "finished_at", "records_compared")
@@ -73,10 +75,10 @@ def run(
         if not alone:
             return _error(mirror, f"must have {report_dir} to itself (got another run in it for {deadline_s:.0f} s).")
         (folder / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
-        with _request_file(request) as path:
-            command = [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(folder)]
+        with _request_file(request) as file:
+            command = [sys.executable, "-m", "spark", "--request", STANDARD_INPUT, "--report-dir", str(folder)]
             command += [*(["--state", state] if state is not None else []), *destinations]
-            code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, log)
+            code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, log, file)
         if not in_time:
             return _error(mirror, f"must end within {deadline_s:.0f} s (got no end). Last line: {last}")
         try:
@@ -100,24 +102,22 @@ def run(
 
 
 @contextmanager
-def _request_file(request: Mapping[str, Any]) -> Iterator[Path]:
-    """A file of its owner with the request, for as long as it is needed."""
-    with tempfile.TemporaryDirectory(prefix="rt-inventory-verify-") as temporary:
-        path = Path(temporary) / "request.json"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(request, file)
-        yield path
+def _request_file(request: Mapping[str, Any]) -> Iterator[IO[str]]:
+    """A file without a name that holds the request, for as long as it is needed."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        json.dump(request, file)
+        file.seek(0)
+        yield file
 
 
 def source_has_records(request: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
     """Whether the source holds a record of the mirrored topics now; False also if it does not answer in time."""
-    with _request_file(request) as path, suppress(OSError, subprocess.TimeoutExpired):
+    with _request_file(request) as file, suppress(OSError, subprocess.TimeoutExpired):
         asked = subprocess.run(
-            [sys.executable, "-m", "spark.source_records", str(path)],
+            [sys.executable, "-m", "spark.source_records", STANDARD_INPUT],
             cwd=PROJECT,
             env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
+            stdin=file,
             capture_output=True,
             timeout=ASKED_WITHIN_S,
             check=False,
@@ -189,7 +189,7 @@ def _error(mirror: str, what: str) -> Outcome:
 
 
 def _follow(
-    command: list[str], environment: Mapping[str, str], deadline_s: float, log: Callable[[str], None]
+    command: list[str], environment: Mapping[str, str], deadline_s: float, log: Callable[[str], None], stdin: IO[str]
 ) -> tuple[int, str, bool]:
     """Run a command; return its exit code, its last line, and whether it ended in time."""
     last, in_time = "", threading.Event()
@@ -198,7 +198,7 @@ def _follow(
         command,
         cwd=PROJECT,
         env=dict(environment),
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -44,6 +44,7 @@ from ops.pulumi.stack import stack_outputs
 
 EXIT_OK = 0
 REPORTS = Path("reports")
+STANDARD_INPUT = "/dev/stdin"
 DEADLINE_S = 900.0  # of a request that states none
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
 # The JVM of the job ignores SIGINT and ends with the job, which writes what it knows.
@@ -180,8 +181,9 @@ def run(
 ) -> Verdict:
     """Run the job and return its verdict.
 
-    Secrets are in the child's environment only. The request is in a file that only its owner can read, as long as the
-    job runs. The job ends by its own deadline; `GRACE_S` seconds after that it gets the signals of `LADDER`.
+    Secrets are in the child's environment only. The request is the job's standard input, a file without a name:
+    nothing is left of it, however this command ends. The job ends by its own deadline; `GRACE_S` seconds after that it
+    gets the signals of `LADDER`.
 
     Args:
         planned: the request, and the secrets that it names.
@@ -199,16 +201,14 @@ def run(
     index = index.resolve() if index is not None else index_of(report_dir)
     (report_dir / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
     timeout_s = planned.request.get("limits", {}).get("deadline_seconds", DEADLINE_S) + GRACE_S
-    with tempfile.TemporaryDirectory(prefix="rt-inventory-verify-") as folder:
-        request = Path(folder) / "request.json"
-        descriptor = os.open(request, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(planned.request, file)
-        command = [sys.executable, "-m", "spark", "--request", str(request), "--report-dir", str(report_dir)]
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as request:
+        json.dump(planned.request, request)
+        request.seek(0)
+        command = [sys.executable, "-m", "spark", "--request", STANDARD_INPUT, "--report-dir", str(report_dir)]
         command += ["--index", str(index)] if index is not None else []
         command += ["--state", _absolute(state)] if state is not None else []
         command += ["--push-gateway", push_gateway] if push_gateway is not None else []
-        code, last = _follow(command, {**environment, **planned.secrets}, log, timeout_s)
+        code, last = _follow(command, {**environment, **planned.secrets}, log, timeout_s, request)
     try:
         report = read_report(report_dir / "report.json", "groups", *POSITION_KEYS)
     except (OSError, ValueError) as error:
@@ -229,7 +229,11 @@ def _absolute(state: str) -> str:
 
 
 def _follow(
-    command: list[str], environment: Mapping[str, str], log: Callable[[str], None], timeout_s: float
+    command: list[str],
+    environment: Mapping[str, str],
+    log: Callable[[str], None],
+    timeout_s: float,
+    stdin: IO[str] | int = subprocess.DEVNULL,
 ) -> tuple[int, str]:
     """Run a command with `log` for each line of its output; return its exit code and its last line.
 
@@ -241,7 +245,7 @@ def _follow(
             command,
             cwd=PROJECT,
             env=dict(environment),
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,

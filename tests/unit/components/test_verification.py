@@ -168,7 +168,7 @@ def test_secrets_reach_the_job_by_its_environment_only(monkeypatch: pytest.Monke
         monkeypatch,
         tmp_path,
         """
-        facts = {"argv": sys.argv, "secret": os.environ["SOURCE_PASSWORD"], "request": str(request),
+        facts = {"argv": sys.argv, "secret": os.environ["SOURCE_PASSWORD"], "lying": os.listdir(os.environ["TMPDIR"]),
                  "mode": stat.S_IMODE(request.stat().st_mode), "text": request.read_text()}
         (report / "facts.json").write_text(json.dumps(facts))
         document = {"verdict": "pass", "checks": [], "finished_at": "2026-01-31T12:00:00+00:00", "records_compared": 7}
@@ -176,6 +176,9 @@ def test_secrets_reach_the_job_by_its_environment_only(monkeypatch: pytest.Monke
         print("done", file=sys.stderr)
         """,
     )
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", None)
     outcome, said = run()
     facts = json.loads((tmp_path / "reports" / "x" / "facts.json").read_text())
     assert (outcome.passed, outcome.verdict, outcome.report) == (True, "pass", "reports/x/report.html")
@@ -183,7 +186,7 @@ def test_secrets_reach_the_job_by_its_environment_only(monkeypatch: pytest.Monke
     assert facts["secret"] == SECRET
     assert SECRET not in json.dumps([facts["argv"], facts["text"], said, outcome.message])
     assert facts["mode"] == stat.S_IRUSR | stat.S_IWUSR
-    assert not Path(facts["request"]).exists()
+    assert facts["lying"] == [], "whoever is killed leaves nothing"
     assert said == ["done"]
     assert "SOURCE_PASSWORD" not in os.environ
 

@@ -30,7 +30,8 @@ request = pathlib.Path(arguments["--request"])
 folder = pathlib.Path(arguments["--report-dir"])
 folder.mkdir(parents=True, exist_ok=True)
 seen = {"mode": request.stat().st_mode, "argv": sys.argv, "secret": os.environ.get("SOURCE_PASSWORD"),
-        "request": json.loads(request.read_text()), "path": str(request)}
+        "request": json.loads(request.read_text()), "again": json.loads(request.read_text()),
+        "lying": os.listdir(os.environ.get("TMPDIR", folder))}
 (folder / "seen.json").write_text(json.dumps(seen))
 (folder / "report.json").write_text(json.dumps({"verdict": "VERDICT", "checks": [], "error": ERROR}))
 print("last words")
@@ -51,17 +52,25 @@ def job(
     monkeypatch.setattr(verify, "PROJECT", tmp_path)
 
 
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the process, and the job, an empty folder for temporary files."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+
 def test_the_secret_is_in_the_jobs_environment_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job(tmp_path, monkeypatch, 0)
+    temporary(tmp_path, monkeypatch)
     planned = verify.plan("stg", OUTPUTS)
     said: list[str] = []
     outcome = verify.run(planned, tmp_path / "out", os.environ, said.append)
     seen = json.loads((tmp_path / "out" / "seen.json").read_text())
     assert seen["secret"] == SECRET
-    assert seen["request"] == {"stack": "stg", **OUTPUTS["verificationRequests"]["mm2"]}
+    assert seen["request"] == seen["again"] == {"stack": "stg", **OUTPUTS["verificationRequests"]["mm2"]}
     assert SECRET not in " ".join(seen["argv"])
     assert stat.S_IMODE(seen["mode"]) == 0o600
-    assert not Path(seen["path"]).exists()
+    assert seen["lying"] == [], "whoever is killed leaves nothing"
     assert "SOURCE_PASSWORD" not in os.environ
     assert (outcome.exit_code, outcome.as_json()["verdict"], said) == (0, "pass", ["last words"])
 
