@@ -5,6 +5,7 @@ file twice. Owns which workloads read a Secret, their restart as `kubectl rollou
 the step of a recovery that does both, and its words. Does not own the Secret.
 """
 
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,10 +41,9 @@ class Workload:
         """Return it as messages name it, such as `Deployment shop/orders`."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
-    @property
-    def restart_command(self) -> str:
-        """The command that restarts it by hand."""
-        return f"kubectl rollout restart -n {self.namespace} {self.kind.lower()}/{self.name}"
+    def restart_command(self, context: str | None) -> str:
+        """Return the command that restarts it by hand; `context` of the kubeconfig, None for its current one."""
+        return f"{_kubectl(context)} rollout restart -n {self.namespace} {self.kind.lower()}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -169,23 +169,31 @@ class FollowingClients:
         return {
             "workloads": [str(one) for one in every],
             "restart": INCOMPLETE if left else COMPLETE,
-            "notRestarted": {str(one): f"{why}; by hand: {one.restart_command}" for one, why in left.items()},
+            "notRestarted": {str(one): f"{why}; by hand: {self._by_command(one)}" for one, why in left.items()},
         }
 
     def _by_hand(self, every: Iterable[Workload] | None) -> str:
-        namespace = self.pair.resource.namespace
         if every is not None:
-            return f"By hand: {'; '.join(one.restart_command for one in every)}."
+            return f"By hand: {'; '.join(map(self._by_command, every))}."
+        namespace, kubectl = self.pair.resource.namespace, _kubectl(self.pair.resource.context)
         return (
-            f"By hand: `kubectl get deployments,statefulsets,daemonsets -n {namespace} -o yaml` shows which name the "
-            f"Secret, `kubectl rollout restart -n {namespace} KIND/NAME` replaces their pods."
+            f"By hand: `{kubectl} get deployments,statefulsets,daemonsets -n {namespace} -o yaml` shows which name the "
+            f"Secret, `{kubectl} rollout restart -n {namespace} KIND/NAME` replaces their pods."
         )
+
+    def _by_command(self, one: Workload) -> str:
+        return one.restart_command(self.pair.resource.context)
 
     @contextmanager
     def _found(self) -> Iterator[ClientWorkloads]:
         resource = self.pair.resource
         with kubernetes(self.environment, resource.context) as api:
             yield ClientWorkloads(api, resource.namespace, str(secret_of(self.pair)))
+
+
+def _kubectl(context: str | None) -> str:
+    """The words that a command for a context of the kubeconfig begins with."""
+    return "kubectl" if context is None else f"kubectl --context {shlex.quote(context)}"
 
 
 def secret_of(pair: MirrorContext) -> str | None:

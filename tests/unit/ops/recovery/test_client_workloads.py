@@ -159,7 +159,7 @@ def test_nobody_waits_for_what_no_controller_replaces(site: Site) -> None:
         ("Deployment shop/paused", "its rollout is paused"),
         ("StatefulSet shop/by-hand", "its updateStrategy is OnDelete"),
     ]
-    assert found[0].restart_command == "kubectl rollout restart -n shop deployment/paused"
+    assert found[0].restart_command(None) == "kubectl rollout restart -n shop deployment/paused"
 
 
 def _held(status: dict[str, int], **spec: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import Step
 from tests.support.failback_sides import LAST
 from tests.support.failover_sides import OFFSETS
-from tests.support.recovery_pair import Kept, entry, known
+from tests.support.recovery_pair import API, Kept, entry, known
 from tests.support.recovery_project import Project
 
 ORDERS = Workload("Deployment", "rt-inventory-stg", "orders")
@@ -27,6 +27,12 @@ REFUSED = "kubernetes: your account must be allowed to do this (got 403)."
 
 def of(pair: MirrorContext | None = None, **steps: Any) -> FollowingClients:
     return FollowingClients(pair or known(), {}, Kept(entry(finished=None, **steps)), lambda _: None)
+
+
+def in_context(context: str) -> MirrorContext:
+    """The pair, whose target is another cluster than the kubeconfig's current one."""
+    place = {"api_version": API, "kind": "KafkaMirrorMaker2", "namespace": "rt-inventory-stg", "name": "mm2"}
+    return known(mirror={"resource": {**place, "context": context}})
 
 
 def failover(pair: MirrorContext) -> list[Step]:
@@ -97,6 +103,8 @@ def test_a_restart_is_complete_once_all_pods_are_new_and_its_stamp_is_the_recove
     assert found["notRestarted"] == {
         str(CARTS): "1 of 2 pods are new; by hand: kubectl rollout restart -n rt-inventory-stg statefulset/carts"
     }
+    (why,) = of(in_context("stg")).restart()["notRestarted"].values()
+    assert why.endswith("by hand: kubectl --context stg rollout restart -n rt-inventory-stg statefulset/carts")
 
 
 @pytest.mark.parametrize("refuses", ["find", "restart", "wait"])
@@ -109,6 +117,9 @@ def test_what_the_api_server_does_not_tell_is_unknown_and_what_to_do_is_said(
     assert found["workloads"] == (None if refuses == "find" else [str(ORDERS), str(CARTS)])
     assert found["workloadsWhy"].startswith(f"{REFUSED} By hand: ")
     assert "kubectl rollout restart -n rt-inventory-stg " in found["workloadsWhy"]
+    why = of(in_context("the target")).restart()["workloadsWhy"]
+    assert "kubectl --context 'the target' rollout restart -n rt-inventory-stg " in why
+    assert why.count("kubectl") == why.count("kubectl --context 'the target'")
     shown = text(found)
     assert "of the workloads that read that Secret" in shown if refuses == "find" else f"of {ORDERS}, {CARTS}" in shown
     assert "were replaced is unknown." in shown
