@@ -46,6 +46,7 @@ SOURCE, TARGET, MIRROR, TOPIC = "dev", "stg", "mm2", "items"
 BOSS = "boss"
 GROUPS = [f"group-{number}" for number in range(6)]
 FAILOVER = ("failover", "--to", TARGET, "--exact", "--yes", "--json")
+UNPLANNED = ("failover", "--to", TARGET, "--unplanned", "--yes", "--json")
 FAILBACK = ("failback", "--to", SOURCE, "--yes", "--json")
 OTHER_MACHINE = ("unshare", "--map-root-user", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh")
 NOTHING_WRITTEN, VERIFYING, GROUP_SET = "nothing written for", r"^  \S", "^  group "
@@ -325,6 +326,17 @@ def test_a_failback_that_is_killed_in_its_steps_brings_everything_back_once(site
     assert site.findings() == []
     site.require_nothing_left_to_deploy(SOURCE)
     site.require_nothing_left_to_deploy(TARGET)
+
+
+def test_an_unplanned_failover_that_is_killed_while_it_measures_has_changed_nothing(site: Site) -> None:
+    """The next test begins a planned one in its place."""
+    site.interrupt(Interruption(step="measure"), *UNPLANNED)
+    found = site.progress()
+    assert found is not None
+    assert (found.state, found.problem) == (NOTHING_CHANGED, None)
+    assert not site.is_fenced
+    assert site.write(SOURCE)
+    assert not site.write(TARGET)
 
 
 def test_a_failover_that_is_frozen_and_wakes_after_another_one_has_switched_does_nothing_more(site: Site) -> None:
