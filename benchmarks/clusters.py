@@ -27,6 +27,7 @@ from sandbox.processes import HOST, Processes, free_ports
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools
 
+CONNECTOR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 BROKER_HEAP_MIB, WORKER_HEAP_MIB, TOOL_HEAP_MIB = 512, 768, 512
 SOURCE, TARGET, WORKER = "kafka.source", "kafka.target", "worker"
 READY_WITHIN_S = 180.0
@@ -51,6 +52,21 @@ class BenchmarkError(Exception):
 
 
 @dataclass(frozen=True)
+class FarListener:
+    """A second listener of the source, at the far end of a line: where it listens, and what clients are told."""
+
+    host: str
+    port: int
+    advertised_host: str
+    advertised_port: int
+
+    @property
+    def bootstrap(self) -> str:
+        """Address for clients."""
+        return f"{self.advertised_host}:{self.advertised_port}"
+
+
+@dataclass(frozen=True)
 class Clusters:
     """The running processes, and how to reach them."""
 
@@ -61,6 +77,8 @@ class Clusters:
     worker_settings: Mapping[str, object] = field(default_factory=dict)
     broker_heap_mib: int = BROKER_HEAP_MIB
     with_worker: bool = True
+    far: FarListener | None = None
+    source_settings: Mapping[str, object] = field(default_factory=dict)
 
     def bootstrap(self, broker: str) -> str:
         """Address of a broker."""
@@ -134,10 +152,32 @@ class Clusters:
         answer.raise_for_status()
         return json.loads(answer.text) if answer.text else None
 
+    def mirror(self, alias: str, topic: str, tasks: int, source: str, **overrides: object) -> dict[str, str]:
+        """Configuration of a source connector that copies a topic from the source's address `source`."""
+        addresses = {"source": source, "target": self.bootstrap(TARGET)}
+        sides = {
+            f"{side}.cluster.{key}": value
+            for side, address in addresses.items()
+            for key, value in (*self.java_client().items(), ("bootstrap.servers", address), ("alias", side))
+        }
+        return {
+            **sides,
+            "source.cluster.alias": alias,
+            "connector.class": CONNECTOR,
+            "tasks.max": str(tasks),
+            "topics": topic,
+            "replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
+            "offset-syncs.topic.location": "target",
+            "sync.topic.acls.enabled": "false",
+            **{key: str(value) for key, value in overrides.items()},
+        }
+
     def start(self) -> None:
         """Start both brokers, then the worker if there is to be one, and wait until each answers."""
         authority = ControlPlaneAuthority()
-        pair = authority.server([HOST], ["localhost"])
+        hosts = {HOST, self.far.advertised_host} if self.far else {HOST}
+        pair = authority.server(sorted(hosts), ["localhost"])
         (self.folder / "ca.crt").write_text(authority.certificate, encoding="utf-8")
         # Java reads the private key and its chain from one PEM file.
         (self.folder / "server.pem").write_text(pair.keystore, encoding="utf-8")
@@ -182,14 +222,17 @@ class Clusters:
         return str(path)
 
     def _broker(self, name: str) -> dict[str, object]:
+        far = self.far if name == SOURCE else None
+        own, controller = f"SSL://{HOST}:{self.ports[name]}", f"CONTROLLER://{HOST}:{self.ports[name + '.controller']}"
+        bound, told = ([f"FAR://{far.host}:{far.port}"], [f"FAR://{far.bootstrap}"]) if far else ([], [])
         return {
             "process.roles": "broker,controller",
             "node.id": 1,
             "controller.quorum.voters": f"1@{HOST}:{self.ports[name + '.controller']}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"SSL://{HOST}:{self.ports[name]},CONTROLLER://{HOST}:{self.ports[name + '.controller']}",
-            "advertised.listeners": f"SSL://{HOST}:{self.ports[name]}",
-            "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
+            "listeners": ",".join([own, controller, *bound]),
+            "advertised.listeners": ",".join([own, *told]),
+            "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT,FAR:SSL",
             "inter.broker.listener.name": "SSL",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.folder / "server.pem"),
@@ -202,6 +245,7 @@ class Clusters:
             "offsets.topic.num.partitions": 1,
             "transaction.state.log.replication.factor": 1,
             "transaction.state.log.min.isr": 1,
+            **(self.source_settings if name == SOURCE else {}),
         }
 
     def _worker(self) -> dict[str, object]:
@@ -229,6 +273,8 @@ def running(
     *,
     broker_heap_mib: int = BROKER_HEAP_MIB,
     with_worker: bool = True,
+    far: FarListener | None = None,
+    source_settings: Mapping[str, object] = MappingProxyType({}),
 ) -> Iterator[Clusters]:
     """The clusters and the worker, ready; stopped and removed at the end, whatever ends it."""
     with tempfile.TemporaryDirectory(prefix="rt-inventory-benchmark-") as name:
@@ -237,7 +283,7 @@ def running(
         names = (SOURCE, TARGET, f"{SOURCE}.controller", f"{TARGET}.controller", WORKER)
         ports = dict(zip(names, free_ports(len(names)), strict=True))
         place = tools, Path(name), Processes(state), ports
-        clusters = Clusters(*place, worker_settings, broker_heap_mib, with_worker)
+        clusters = Clusters(*place, worker_settings, broker_heap_mib, with_worker, far, source_settings)
         try:
             clusters.start()
             yield clusters

@@ -119,7 +119,7 @@ def measure(clusters: Clusters) -> tuple[list[dict[str, Any]], list[dict[str, An
                 }
             )
             tables.log("{recordBytes} bytes, {tasks} tasks: {recordsPerSecond} records/s".format(**mirrors[-1]))
-        _finished(admin.delete_topics([topic]))
+        finished(admin.delete_topics([topic]))
     return baselines, mirrors
 
 
@@ -168,7 +168,7 @@ def _topic(record_bytes: int) -> str:
 
 def _fill(clusters: Clusters, admin: AdminClient, record_bytes: int, records: int) -> float:
     """Make the source topic of a record size and write its records; return how many a second."""
-    _finished(admin.create_topics([NewTopic(_topic(record_bytes), PARTITIONS, 1)]))
+    finished(admin.create_topics([NewTopic(_topic(record_bytes), PARTITIONS, 1)]))
     return produced(
         clusters.tool(
             "org.apache.kafka.tools.ProducerPerformance",
@@ -182,18 +182,7 @@ def _fill(clusters: Clusters, admin: AdminClient, record_bytes: int, records: in
 def _mirror(clusters: Clusters, record_bytes: int, records: int, tasks: int) -> Speed:
     """Let a new connector copy one topic from its beginning, into a target topic of its own, and watch it."""
     alias = f"run-{record_bytes}-{tasks}"
-    sides = {f"{side}.cluster.{key}": value for side in ("source", "target") for key, value in _side(clusters, side)}
-    config = {
-        **sides,
-        "source.cluster.alias": alias,
-        "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
-        "tasks.max": str(tasks),
-        "topics": _topic(record_bytes),
-        "replication.factor": "1",
-        "offset-syncs.topic.replication.factor": "1",
-        "offset-syncs.topic.location": "target",
-        "sync.topic.acls.enabled": "false",
-    }
+    config = clusters.mirror(alias, _topic(record_bytes), tasks, clusters.bootstrap(SOURCE))
     worker = psutil.Process(clusters.pid(WORKER))
     topic = f"{alias}.{_topic(record_bytes)}"
     clusters.connect("PUT", f"/connectors/{alias}/config", config)
@@ -208,33 +197,29 @@ def _mirror(clusters: Clusters, record_bytes: int, records: int, tasks: int) -> 
                     f"mirror: {records} records of {topic} must arrive within {MIRRORED_WITHIN_S:.0f} s (got {count})."
                 )
             cpu = worker.cpu_times()
-            samples.append(Sample(time.monotonic(), _arrived(consumer, topic), cpu.user + cpu.system))
+            samples.append(Sample(time.monotonic(), arrived(consumer, topic), cpu.user + cpu.system))
             time.sleep(_POLL_S)
     finally:
         consumer.close()
         clusters.connect("DELETE", f"/connectors/{alias}")
     admin = clusters.admin(TARGET)  # named, because its futures end with it
-    _finished(admin.delete_topics([topic]))
+    finished(admin.delete_topics([topic]))
     return speed(samples, records)
 
 
-def _side(clusters: Clusters, side: str) -> list[tuple[str, str]]:
-    address = {"source": clusters.bootstrap(SOURCE), "target": clusters.bootstrap(TARGET)}[side]
-    return [*clusters.java_client().items(), ("bootstrap.servers", address), ("alias", side)]
-
-
-def _arrived(consumer: Consumer, topic: str) -> int:
+def arrived(consumer: Consumer, topic: str, partitions: int = PARTITIONS) -> int:
     """Records in a topic that nobody deletes from; 0 while it does not exist."""
     try:
         ends = [
-            consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=5) for number in range(PARTITIONS)
+            consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=5) for number in range(partitions)
         ]
     except KafkaException:
         return 0
     return sum(end for _, end in ends)
 
 
-def _finished(futures: dict[str, Any]) -> None:
+def finished(futures: dict[str, Any]) -> None:
+    """Wait for what an admin client was asked for; raises KafkaException."""
     for future in futures.values():
         future.result(timeout=30)
 

@@ -86,7 +86,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Size:
-    """A mirror's size. Not `feasible`: no number of tasks is enough; the numbers are those of one task a partition."""
+    """A mirror's size. Not `feasible`: no number of tasks is enough; the numbers are those of one task a partition.
+
+    `copies` is in records a second: what so many tasks copy where each has a processor for itself.
+    """
 
     feasible: bool
     tasks: int
@@ -96,6 +99,7 @@ class Size:
     cpu_limit: float
     heap_mib: int
     memory_mib: int
+    copies: float
     producer: dict[str, int | str]
     consumer: dict[str, int | str]
     steps: tuple[Step, ...]
@@ -200,6 +204,7 @@ def size(load: Workload, measured: Throughput) -> Size:
         cpu_limit=max(load.worker_cpu, per_worker),
         heap_mib=heap // MIB,
         memory_mib=memory // MIB,
+        copies=round(copied(load, measured, case.clients, tasks), 1),
         producer=case.clients.producer_overrides(),
         consumer=case.clients.consumer_overrides(),
         steps=(*steps, step),
@@ -207,6 +212,12 @@ def size(load: Workload, measured: Throughput) -> Size:
         measured=measured.origin,
         workload=asdict(load),
     )
+
+
+def copied(load: Workload, measured: Throughput, clients: Clients, tasks: int) -> float:
+    """Return the records a second that tasks with these clients copy: the busiest one's rate, by its share."""
+    task = _Case(load, measured, clients, load.network()).task(math.ceil(load.partitions / tasks))
+    return task.rate * load.partitions / task.partitions
 
 
 def _start(load: Workload) -> Clients:
