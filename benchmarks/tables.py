@@ -68,13 +68,15 @@ DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 
 def filled(text: str) -> str:
     """Return the document with the tables of the results that are kept now."""
-    for name, table in {"verification": _verification, "groups": _groups, "soak": _soak}.items():
+    tables = {"verification": _verification, "groups": _groups, "soak": _soak, "distance": _distance}
+    for name, table in tables.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, found, rest = text.partition(begin)
         _, closed, after = rest.partition(end)
         if not found or not closed:
             raise ValueError(f"docs/benchmarks.md: must have {begin.strip()} and {end} (got none). Put them back.")
-        text = f"{before}{begin}{table(_result(name))}{end}{after}"
+        shown = table(_result(name)) if (RESULTS / f"{name}.json").exists() else "Not measured yet.\n"
+        text = f"{before}{begin}{shown}{end}{after}"
     return text
 
 
@@ -159,6 +161,32 @@ def _soak(result: dict[str, Any]) -> str:
         ("runs that agree with the truth", f"{result['runsThatAgree']} of {result['runs']}"),
     ]
     return _where(result) + _table(("soak", ""), rows)
+
+
+def _distance(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            row["roundTripMs"],
+            row["name"],
+            row["tasks"],
+            _spaced(row["consumer"]),
+            _spaced(row["mirror"]),
+            _spaced(row["expected"]),
+            "within 20 %" if row["holds"] else "**not**",
+            row["latencyP50Ms"],
+            row["latencyP99Ms"],
+            _spaced(row["latencyAt"]),
+        )
+        for row in sorted(result["rows"], key=lambda row: (row["roundTripMs"], row["name"]))
+    ]
+    head = (
+        *("round trip, ms", "clients", "tasks", "consumer tool", "mirror", "`ops size`", ""),
+        *("latency p50, ms", "p99, ms", "at records/s"),
+    )
+    what = (
+        f"Records a second of {result['recordBytes']} B, {result['partitions']} partitions; the line: {result['line']}."
+    )
+    return f"{_where(result)}{what}\n\n{_table(head, rows)}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
