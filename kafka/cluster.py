@@ -374,7 +374,7 @@ class TopicReader:
                     kind, stamp = message.timestamp()
                     written = int(stamp) if kind != TIMESTAMP_NOT_AVAILABLE else None
                     yield _bytes(message.key()), _bytes(message.value()), written
-                elif error.code() in DENIED:
+                elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # it needs no right on a group
                     self._cluster.refusals.deny([("Read", f"topic {self._topic}")])
             before = dict(self._next)
             for tp in self._consumer.position([ClientTopicPartition(*part) for part in self._partitions]):

@@ -42,7 +42,8 @@ class StandingMirror:
 
     def __init__(self, brokers: Guarded) -> None:
         self.brokers = brokers
-        self.password = brokers.user("mirror", [("topic", "*", right) for right in ("READ", "DESCRIBE_CONFIGS")])
+        rights = [*(("topic", "*", right) for right in ("READ", "DESCRIBE_CONFIGS")), ("group", "*", "READ")]
+        self.password = brokers.user("mirror", rights)
         large = {"message.max.bytes": 4_000_000, "log_level": 0}
         self.producer = Producer({"bootstrap.servers": brokers.bootstrap("OPEN"), **large})
         self.create(**{OFFSETS: {"cleanup.policy": "compact"}})
