@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
+    Message,
     Producer,
     TopicCollection,
 )
@@ -32,8 +32,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from contract.verification_request import ClusterConfig, may_exist
-from kafka import connectivity, in_flight
-from kafka.errors import DENIED, ClusterError, Refusals, UnansweredError, code_of, passes, text_of
+from kafka import connectivity, group_commits
+from kafka.errors import DENIED, ClusterError, Refusals, code_of, passes, text_of
 from kafka.raw_consumer import RawConsumer
 from kafka.topic_partition import TopicPartition
 
@@ -251,27 +251,11 @@ class Cluster:
         A request takes one group, `IN_FLIGHT` of them at the same time. A group whose offsets cannot be read is left
         out, with the error in `unread`; without `unread`, or if nothing answers any more, the error is raised.
         """
-        found: dict[str, dict[TopicPartition, int]] = {}
         once: dict[TopicPartition, TopicPartition] = {}
-        unanswered = 0
-        for group, answer, error in in_flight.answers(groups, self._ask_group_offsets):
-            try:
-                if error is not None:
-                    self.refusals.call(f"read the offsets of group {group}", error, ("Describe", f"group {group}"))
-            except ClusterError as refusal:
-                unanswered = unanswered + 1 if isinstance(refusal, UnansweredError) else 0
-                if unread is None or unanswered == in_flight.IN_FLIGHT:
-                    raise
-                unread[group] = refusal
-                continue
-            unanswered = 0
-            offsets = ((TopicPartition(at.topic, at.partition), at.offset, at.error) for at in answer.topic_partitions)
-            found[group] = {once.setdefault(tp, tp): at for tp, at, wrong in offsets if wrong is None and at >= 0}
-        return found
-
-    def _ask_group_offsets(self, group: str) -> Any:
-        asked = [ConsumerGroupTopicPartitions(group)]
-        return self.admin.list_consumer_group_offsets(asked, request_timeout=CALL_DEADLINE_S)[group]
+        return {
+            group: {once.setdefault(tp, tp): at.offset for tp, at in committed}
+            for group, committed in group_commits.answers(self, groups, unread)
+        }
 
     def topic_reader(self, topic: str) -> "TopicReader":
         """Return a reader of a small topic that starts at its first record."""
@@ -347,6 +331,12 @@ class TopicReader:
         """Whether the topic is there and readable."""
         return self._consumer is not None
 
+    def start_at(self, offset: int) -> None:
+        """Begin with this offset in each partition instead of the log's start, if the log has not passed it."""
+        if self._consumer is not None:
+            self._next = {part: max(offset, start) for part, start in self._next.items()}
+            self._consumer.assign([ClientTopicPartition(*part, at) for part, at in self._next.items()])
+
     def read(self, within_s: float = READER_WITHIN_S) -> Iterator[tuple[bytes | None, bytes | None]]:
         """Yield key and value of what was added up to now; raises as `with_timestamps` does."""
         return ((key, value) for key, value, _ in self.with_timestamps(within_s))
@@ -359,6 +349,13 @@ class TopicReader:
         Raises DeniedError if the user may not read the topic, and ClusterError if no record comes for
         `READER_SILENT_S`, or if not all has come within the time. The next call then goes on from there.
         """
+        for message in self.messages(within_s):
+            kind, stamp = message.timestamp()
+            written = int(stamp) if kind != TIMESTAMP_NOT_AVAILABLE else None
+            yield _bytes(message.key()), _bytes(message.value()), written
+
+    def messages(self, within_s: float = READER_WITHIN_S) -> Iterator[Message]:
+        """Yield the records themselves; raises the same."""
         if self._consumer is None:
             return
         ends = self._cluster.ends(self._partitions, "read_committed")
@@ -371,9 +368,7 @@ class TopicReader:
                 self._too_slow(f"it is not read to its end within {within_s:.0f} s, though records come", ends)
             for message in self._consumer.consume(1000, timeout=0.2):
                 if (error := message.error()) is None:
-                    kind, stamp = message.timestamp()
-                    written = int(stamp) if kind != TIMESTAMP_NOT_AVAILABLE else None
-                    yield _bytes(message.key()), _bytes(message.value()), written
+                    yield message
                 elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # it needs no right on a group
                     self._cluster.refusals.deny([("Read", f"topic {self._topic}")])
             before = dict(self._next)

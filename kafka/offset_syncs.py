@@ -11,10 +11,13 @@ the target has (markers of the mirror's own transactions, records that a restart
 two syncs, equal distances prove nothing: a map of a target that advances by itself joins no syncs.
 """
 
+import struct
+import zlib
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Self
 
 from kafka.checkpoints import OffsetSync
 
@@ -22,6 +25,7 @@ STRETCHES_MAX = 4096
 """Stretches that are kept of a partition, 96 KiB; the oldest quarter is dropped when there are more."""
 UNEVEN_SYNCS = 1000
 """Syncs that are not joined after two between which the target has advanced further than the source."""
+_HEAD, _OFFSET, _VERSION = struct.Struct("<BBBI"), struct.Struct("<q"), 1
 _BOUNDS = 2  # pairs that a failback writes after a negative offset: they bound a log, and need not be of records
 
 
@@ -108,6 +112,30 @@ class OffsetMap:
     def stretches(self) -> Iterator[tuple[int, int, int]]:
         """Yield the first and the last source offset of each stretch, and the target offset of the first one."""
         return zip(self._first, self._last, self._target, strict=True)
+
+    def pack(self) -> bytes:
+        """Return all that is known, in a few bytes a stretch."""
+        columns = (*self._first, *self._last, *self._target)
+        body = struct.pack(f"<{len(columns)}q", *columns)
+        return _HEAD.pack(_VERSION, self._interrupted, self._bounds, self._uneven) + zlib.compress(body)
+
+    @classmethod
+    def unpack(cls, data: bytes, *, linear: bool = True) -> Self:
+        """Return the map of `pack`; raises ValueError for anything else."""
+        made = cls(linear=linear)
+        try:
+            version, interrupted, made._bounds, made._uneven = _HEAD.unpack_from(data)
+            body = zlib.decompress(data[_HEAD.size :])
+        except (struct.error, zlib.error) as error:
+            raise ValueError(f"a map of offset syncs must be whole (got {error})") from None
+        number = len(body) // _OFFSET.size
+        if version != _VERSION or len(body) % _OFFSET.size or number % 3:
+            raise ValueError(f"a map of offset syncs must be of version {_VERSION} (got {version}, {len(body)} bytes)")
+        columns = struct.unpack(f"<{number}q", body)
+        made._interrupted = bool(interrupted)
+        for at, column in enumerate((made._first, made._last, made._target)):
+            column.extend(columns[at * number // 3 : (at + 1) * number // 3])
+        return made
 
     def __len__(self) -> int:
         return len(self._first)

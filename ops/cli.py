@@ -25,6 +25,7 @@ COMMANDS = {
     "failover": "ops.recovery.failover_command",
     "failback": "ops.recovery.failback_command",
     "offsets": "ops.offsets.command",
+    "follow": "ops.follow.command",
     "topics": "ops.topics",
     "doctor": "ops.doctor.command",
     "promote": "ops.promotion.command",

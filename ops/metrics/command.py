@@ -11,12 +11,13 @@ import socketserver
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import typer
 from prometheus_client import generate_latest, push_to_gateway, write_to_textfile
@@ -102,13 +103,24 @@ def with_last_verification(before: MetricsSnapshot, found: MetricsSnapshot) -> M
     return replace(found, families=merged([*found.families, *lasting]))
 
 
+class Exports(Protocol):
+    """What a server serves."""
+
+    @property
+    def families(self) -> list[Family]:
+        """What a scrape gets."""
+
+    def log(self, line: str) -> None:
+        """Report a scrape that failed."""
+
+
 class Server(socketserver.ThreadingTCPServer):
     """A small HTTP server. Unlike the library's own it asks no name service when it starts."""
 
     allow_reuse_address = True
     daemon_threads = True
 
-    def __init__(self, host: str, port: int, exporter: Exporter) -> None:
+    def __init__(self, host: str, port: int, exporter: Exports) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.exporter = exporter
         super().__init__((host, port), _Handler)
@@ -149,8 +161,16 @@ class _Handler(BaseHTTPRequestHandler):
 
 def serve(address: str, every_s: float, collector: CollectorProcess, log: Log, stopped: Callable[[], bool]) -> None:
     """Serve until asked to end; raises OpsError if the address cannot be used."""
-    host, port = host_and_port(address)
     exporter = Exporter(collector, log)
+    with serving(address, exporter) as url:
+        log(f"serving {url}, taking a snapshot every {every_s:g} s until SIGTERM or Ctrl-C")
+        exporter.run(every_s, stopped)
+
+
+@contextmanager
+def serving(address: str, exporter: Exports) -> Iterator[str]:
+    """Serve while the block runs, which gets the URL; raises OpsError if the address cannot be used."""
+    host, port = host_and_port(address)
     try:
         server = Server(host, port, exporter)
     except OSError as error:
@@ -159,9 +179,8 @@ def serve(address: str, every_s: float, collector: CollectorProcess, log: Log, s
         ) from None
     with server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": TICK_S}, daemon=True).start()
-        log(f"serving {server.url}, taking a snapshot every {every_s:g} s until SIGTERM or Ctrl-C")
         try:
-            exporter.run(every_s, stopped)
+            yield server.url
         finally:
             server.shutdown()
 

@@ -15,9 +15,10 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from kafka import checkpoints, in_flight
+from kafka import checkpoints, group_commits, in_flight
 from kafka.checkpoints import OffsetTranslation
 from kafka.cluster import CALL_DEADLINE_S, Cluster
+from kafka.group_commits import CommittedOffset
 from kafka.groups import IDLE, LogRange
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
@@ -33,6 +34,8 @@ _HAS_MEMBERS = (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaE
 _DENIED = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 LEAVE_WITHIN_S, LOOK_EVERY_S, REPORTED_EVERY_S = 60.0, 1.0, 10.0
 """Longer than the 45 s after which brokers give up a member that no longer answers (`session.timeout.ms`)."""
+FOLLOWED = "rt-inventory-follow"
+"""Metadata of the offsets that `ops follow` sets, where the group itself stores none: they skip nothing."""
 PLACES_NAMED = 5
 """Partitions of a group of which each gets a line of progress."""
 Facts = dict[str, Any]
@@ -317,6 +320,7 @@ class TargetGroups:
         while names := list(islice(left, GROUPS_AT_ONCE)):
             at = self._target.group_offsets([group for group in names if group in states])
             changes = [self._change(group, at.get(group, {}), translated, set_back) for group in names]
+            self._keep_followed(changes)
             to_set = [(change.group, {**change.missing, **change.back}) for change in changes if change.is_one]
             for _ in commit_each(self._target, to_set, self._require_permission):
                 pass
@@ -335,6 +339,16 @@ class TargetGroups:
             elif proven is not None and proven < at[tp]:
                 change.back[tp] = proven
         return change
+
+    def _keep_followed(self, changes: Iterable[_Change]) -> None:
+        """Take back what is to be changed of offsets that `ops follow` has set: it has proven them by more."""
+        doubtful = {change.group: change for change in changes if change.back or change.unexplained}
+        for group, offsets in group_commits.read(self._target, doubtful).items():
+            change = doubtful[group]
+            for tp, committed in offsets.items():
+                if committed == CommittedOffset(change.at.get(tp, -1), FOLLOWED):
+                    change.back.pop(tp, None)
+                    change.unexplained.pop(tp, None)
 
     def _facts(self, change: _Change) -> Facts:
         """Report what was changed of a group; return where it stands, and what is left to read from there."""

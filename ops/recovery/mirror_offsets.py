@@ -142,7 +142,7 @@ def read_records(side: Cluster, tp: TopicPartition, end: int, start: int) -> Gen
                 offset = int(message.offset() or 0)
                 if offset < end:
                     count += 1
-                    yield offset, _digest(message)
+                    yield offset, record_digest(message)
             deadline = time.monotonic() + SILENT_S if read else deadline
             if consumer.position([ClientTopicPartition(*tp)])[0].offset >= end:
                 return
@@ -154,7 +154,8 @@ def read_records(side: Cluster, tp: TopicPartition, end: int, start: int) -> Gen
         consumer.close()
 
 
-def _digest(message: Message) -> int:
+def record_digest(message: Message) -> int:
+    """Return 64 bits of what a record is: key, value, headers, and the time that its producer gave it."""
     kind, stamp = message.timestamp()
     named = headers_as_copied(message)
     parts = (message.key(), message.value(), named, stamp if kind == TIMESTAMP_CREATE_TIME else None)

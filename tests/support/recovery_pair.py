@@ -259,7 +259,8 @@ class Clock:
 class Side:
     """A cluster of which only offsets and groups are asked. `at` acts before each answer about the logs' ends.
 
-    `open` are offsets by partition that belong to open transactions, `compacted` the topics that are.
+    `open` are offsets by partition that belong to open transactions, `compacted` the topics that are, `metadata` what
+    was committed with an offset of a group.
     """
 
     def __init__(self, alias: str, ends: Mapping[TopicPartition, int], groups: Mapping[str, Any] | None = None) -> None:
@@ -269,6 +270,7 @@ class Side:
         self.states: dict[str, str] = dict.fromkeys(self.held, "EMPTY")
         self.begin: dict[TopicPartition, int] = {}
         self.open: dict[TopicPartition, int] = {}
+        self.metadata: dict[tuple[str, TopicPartition], str] = {}
         self.compacted: set[str] = set()
         self.at: Callable[[], None] = lambda: None
         self.admin = Admin(self)
@@ -316,9 +318,25 @@ class Admin:
     def alter_consumer_group_offsets(self, asked: Any, request_timeout: float) -> dict[str, Any]:
         (one,) = asked
         for part in one.topic_partitions if self.refused is None else ():
-            self.side.held.setdefault(one.group_id, {})[part.topic, part.partition] = part.offset
+            tp = TopicPartition(part.topic, part.partition)
+            self.side.held.setdefault(one.group_id, {})[tp] = part.offset
+            self.side.metadata[one.group_id, tp] = part.metadata or ""
             self.changes.append((one.group_id, part.topic, part.partition, part.offset))
         return {one.group_id: self._answer(one)}
+
+    def list_consumer_group_offsets(self, asked: Any, request_timeout: float) -> dict[str, Any]:
+        (one,) = asked
+        parts = [
+            ClientTopicPartition(*tp, offset, metadata=self.side.metadata.get((one.group_id, tp), ""))
+            for tp, offset in self.side.held.get(one.group_id, {}).items()
+        ]
+        return {one.group_id: self._read(SimpleNamespace(topic_partitions=parts))}
+
+    @staticmethod
+    def _read(value: Any) -> Any:
+        future: Future[Any] = Future()
+        future.set_result(value)
+        return future
 
     def delete_records(
         self, asked: list[ClientTopicPartition], request_timeout: float

@@ -199,6 +199,27 @@ def test_syncs_that_compaction_has_removed_are_a_break(taken: list[Step], missin
     require_true(mirror, known)
 
 
+@cases(100)
+@given(steps(RECORD, GAP, PERIODIC, BUSY, FREE, LOST), st.integers(0, 3), st.booleans())
+def test_a_packed_map_goes_on_as_the_one_it_was_made_of(taken: list[Step], again: int, interrupted: bool) -> None:
+    """The syncs that come next may include some that it knows: what was kept was written before where it ends was."""
+    mirror, known = mirrored([*taken, (RECORD, 8)]), OffsetMap()
+    half = len(mirror.written) // 2
+    add(known, *((one.upstream, one.downstream) for one in mirror.written[:half]))
+    if interrupted:
+        known.interrupt()
+    other = OffsetMap.unpack(known.pack())
+    assert other == known
+    add(other, *((one.upstream, one.downstream) for one in mirror.written[max(0, half - again) :]))
+    require_true(mirror, other)
+
+
+@pytest.mark.parametrize("data", [b"", b"short", b"\x02" + bytes(6) + b"\x78\x9c\x03\x00\x00\x00\x00\x01"])
+def test_bytes_that_are_no_map_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="a map of offset syncs must be"):
+        OffsetMap.unpack(data)
+
+
 def test_a_long_even_stretch_is_one_and_proven_between_its_ends() -> None:
     mirror = mirrored([(RECORD, 1000)])
     known = learnt(mirror)

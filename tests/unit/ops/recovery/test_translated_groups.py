@@ -39,6 +39,21 @@ def test_a_group_that_stands_further_than_the_mirror_has_translated_is_set_back(
     assert (again["offsets"], again["setBack"]) == ({"items-0": 5}, {}), "an interrupted step is safe to run again"
 
 
+def test_what_ops_follow_has_set_is_not_set_back(sides: Sides) -> None:
+    sides.translate("orders", ITEMS, (5, 5))
+    sides.target.metadata["orders", ITEMS] = group_offsets.FOLLOWED
+    found = work(UNPLANNED).offsets()["groups"]["orders"]
+    assert sides.target.held["orders"] == {ITEMS: 8}
+    assert (found["offsets"], found["setBack"], found["mayBeSkipped"]) == ({"items-0": 8}, {}, {})
+
+
+def test_an_offset_that_ops_follow_has_set_may_skip_nothing_though_nothing_is_translated(sides: Sides) -> None:
+    sides.translate("orders", STORE, (2, 2))
+    assert work(UNPLANNED).offsets()["groups"]["orders"]["mayBeSkipped"] == {"items-0": 8}
+    sides.target.metadata["orders", ITEMS] = group_offsets.FOLLOWED
+    assert work(UNPLANNED).offsets()["groups"]["orders"]["mayBeSkipped"] == {}
+
+
 @pytest.mark.parametrize(
     ("pairs", "at"),
     [

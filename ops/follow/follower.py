@@ -1,0 +1,383 @@
+"""One round: the groups' committed offsets at the source, their exact images, and what of them is set on the target.
+
+Owns which positions are set. One that somebody else has set is left alone: known are those that this process has set,
+those that carry the mark of an earlier one, and MirrorMaker's own, which are moved forward only. Does not own what
+proves an image (`kafka/offset_syncs.py`, `record_proof.py`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from kafka import checkpoints, group_commits
+from kafka.checkpoints import OffsetSync
+from kafka.cluster import Cluster, TopicReader
+from kafka.errors import ClusterError
+from kafka.group_commits import CommittedOffset
+from kafka.groups import IDLE
+from kafka.offset_syncs import OffsetImage, OffsetMap
+from kafka.topic_metadata import topic_ids
+from kafka.topic_partition import TopicPartition
+from ops.errors import OpsError
+from ops.follow.kept_maps import KeptMaps
+from ops.follow.record_proof import Proof, RecordComparison, Stretch
+from ops.recovery.group_offsets import FOLLOWED
+from ops.recovery.mirror_context import MirrorContext
+
+STATES = ("exact", "behind", "unproven", "unknown", "active", "foreign", "refused")
+"""What a position can be, see `Round`."""
+STRETCHES_AT_ONCE = 200
+CHECKPOINTS_EVERY = 5
+"""Rounds after which MirrorMaker's checkpoints are read again, if it is to be known who has set a position."""
+_Pairs = tuple[OffsetSync, OffsetSync | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """The positions after one round, by their state, and how many offsets were set.
+
+    `exact`: the group goes on at the image of its position. `behind`: it has read further than the mirror has copied,
+    and goes on behind all that is copied. `unproven`: nothing is skipped, but records may be read again. `unknown`: it
+    lies before all that the offset syncs prove. `active`: it has members on the target. `foreign`: somebody else has
+    set it there. `refused`: it could not be set.
+    """
+
+    positions: Mapping[str, int]
+    groups: int
+    set_offsets: int
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Position:
+    """What is known of a group in a partition: its offset at the source, and what was set on the target for that.
+
+    `went_back`: it has gone back at the source since it was set.
+    """
+
+    upstream: int
+    metadata: str
+    state: str = "unknown"
+    wanted: int | None = None
+    set_to: int | None = None
+    went_back: bool = False
+
+    def move(self, upstream: int, metadata: str) -> None:
+        """Take in where the group stands now; what was set for a position in front of it skips nothing from there."""
+        if upstream != self.upstream or metadata != self.metadata:
+            if upstream < self.upstream:
+                self.set_to, self.went_back = None, True
+            self.upstream, self.metadata, self.wanted = upstream, metadata, None
+
+    def find(self, image: OffsetImage | None) -> None:
+        """Take in what the offset syncs prove; from what was set for it before a group is not moved back."""
+        self.state, self.wanted = "unknown", None
+        if image is not None and image.proven:
+            self.state, self.wanted = "exact", image.offset
+        elif image is not None:
+            self.state, self.wanted = "unproven", max(image.offset, self.set_to or 0)
+
+    def forget(self) -> None:
+        """Forget all that depends on the logs of the partition."""
+        self.state, self.wanted, self.set_to = "unknown", None, None
+
+
+@dataclass
+class Follower:
+    """Both connected clusters, and what is remembered between two rounds."""
+
+    pair: MirrorContext
+    source: Cluster
+    target: Cluster
+    kept: KeptMaps | None = None
+    _maps: dict[TopicPartition, OffsetMap] = field(default_factory=dict)
+    _changed: set[TopicPartition] = field(default_factory=set)
+    _proved: dict[TopicPartition, OffsetSync] = field(default_factory=dict)
+    _positions: dict[str, dict[TopicPartition, _Position]] = field(default_factory=dict)
+    _ids: dict[str, str] = field(default_factory=dict)
+    _there: set[str] = field(default_factory=set)
+    _rounds: int = 0
+    _syncs: TopicReader | None = None
+    _next_sync: int | None = None
+    _comparison: RecordComparison | None = None
+    _read_checkpoints: tuple[int, Mapping[checkpoints.CheckpointKey, checkpoints.CheckpointHistory]] | None = None
+
+    def __post_init__(self) -> None:
+        mirror = self.pair.request.mirror
+        self._carries_group, self._carries_topic = cache(mirror.carries_group), cache(mirror.carries_topic)
+
+    def round(self) -> Round:
+        """Set what is to be set now; raises ClusterError if a cluster cannot be asked.
+
+        Without the source, what the mirror has copied since is taken in, if its offset syncs are on the target.
+        """
+        self._rounds += 1
+        lost, problems = None, list[str]()
+        try:
+            # The positions are read first: what the mirror copies meanwhile only adds to what is known of them.
+            problems = self._read_positions()
+        except ClusterError as error:
+            lost = error
+        self._read_syncs()
+        if lost is None:
+            self._forget_recreated()
+        self._translate(with_records=lost is None)
+        set_offsets, more = self._set()
+        if lost is not None:
+            raise lost
+        states = Counter(one.state for of_group in self._positions.values() for one in of_group.values())
+        return Round(
+            positions={state: states[state] for state in STATES},
+            groups=len(self._positions),
+            set_offsets=set_offsets,
+            problems=(*problems, *more),
+        )
+
+    def close(self) -> None:
+        """Keep what is known, and give the connections back."""
+        self._keep(at_once=True)
+        if self._syncs is not None:
+            self._syncs.close()
+        if self._comparison is not None:
+            self._comparison.close()
+        self._syncs = self._comparison = None
+
+    def _read_positions(self) -> list[str]:
+        names = sorted(filter(self._carries_group, self.source.group_states()))
+        unread: dict[str, ClusterError] = {}
+        found = set[str]()
+        for group, offsets in group_commits.answers(self.source, names, unread):
+            found.add(group)
+            before = self._positions.get(group, {})
+            now = self._positions[group] = {}
+            for tp, at in offsets:
+                one, metadata = before.get(tp), at.metadata or ""
+                if one is not None:
+                    one.move(at.offset, metadata)
+                elif self._carries_topic(tp.topic):
+                    one = _Position(at.offset, metadata)
+                if one is not None:
+                    now[tp] = one
+        for group in self._positions.keys() - found - unread.keys():
+            del self._positions[group]
+        return [str(error) for error in unread.values()]
+
+    def _read_syncs(self) -> None:
+        syncs = self.pair.request.mirror.offset_syncs_topic
+        if syncs is None:
+            raise OpsError(
+                f"stack {self.pair.stack}: mirror {self.pair.mirror} must tell its offset syncs topic. Run "
+                "`pulumi up` once."
+            )
+        if self._syncs is None:
+            side = self.source if syncs.location == "source" else self.target
+            reader = side.topic_reader(syncs.name)
+            if not reader.exists:
+                raise OpsError(
+                    f"{side.side.role} {side.side.alias}: topic {syncs.name} must exist and user {side.side.user} "
+                    "must have Describe and Read on it (got no such topic). The mirror makes it when it starts."
+                )
+            self._syncs, self._next_sync = reader, self._restore(side, syncs.name)
+            if self._next_sync is not None:
+                reader.start_at(self._next_sync)
+        for message in self._syncs.messages():
+            offset = message.offset() or 0
+            if self._next_sync is not None and offset != self._next_sync:  # compaction has removed syncs
+                for known in self._maps.values():
+                    known.interrupt()
+            self._next_sync = offset + 1
+            decoded = checkpoints.decode_sync(_bytes(message.key()), _bytes(message.value()))
+            if decoded is not None:
+                self._learn(*decoded)
+        self._keep(at_once=False)
+
+    def _keep(self, *, at_once: bool) -> None:
+        if self.kept is not None and self._next_sync is not None:
+            self.kept.keep(self._maps, self._ids, self._changed, self._next_sync, at_once=at_once)
+
+    def _restore(self, side: Cluster, topic: str) -> int | None:
+        """Take in the maps that an earlier process has kept; return the first offset sync that they lack."""
+        if self.kept is None or self._maps:
+            return self._next_sync
+        found = self.kept.read(topic_ids(side, [topic]).get(topic, ""))
+        self._maps, self._ids = found.maps, found.ids
+        return found.next_sync
+
+    def _learn(self, tp: TopicPartition, sync: OffsetSync | None) -> None:
+        self._changed.add(tp)
+        if sync is None:
+            self._forget(tp)
+        else:
+            self._maps.setdefault(tp, OffsetMap()).add(sync.upstream, sync.downstream)
+
+    def _forget(self, tp: TopicPartition) -> None:
+        self._changed.add(tp)
+        self._maps.pop(tp, None)
+        self._proved.pop(tp, None)
+        for of_group in self._positions.values():
+            if tp in of_group:
+                of_group[tp].forget()
+
+    def _forget_recreated(self) -> None:
+        """Forget what was known of topics that were created again, on either side."""
+        mirror = self.pair.request.mirror
+        topics = {tp.topic for tp in self._maps}
+        at_source, on_target = topic_ids(self.source, topics), topic_ids(self.target, map(mirror.target_topic, topics))
+        self._there = {topic for topic in topics if topic in at_source and mirror.target_topic(topic) in on_target}
+        for topic in self._there:
+            now = f"{at_source[topic]} {on_target[mirror.target_topic(topic)]}"
+            if self._ids.setdefault(topic, now) != now:
+                self._ids[topic] = now
+                for tp in [tp for tp in self._maps if tp.topic == topic]:
+                    self._forget(tp)
+
+    def _translate(self, *, with_records: bool) -> None:
+        """Find the images of all positions that are not exact yet: by the offset syncs, then by the records."""
+        between: dict[TopicPartition, dict[_Pairs, list[_Position]]] = {}
+        for of_group in self._positions.values():
+            for tp, one in of_group.items():
+                if one.state == "exact" and one.wanted is not None:
+                    continue
+                known = self._maps.get(tp) if tp.topic in self._there else None
+                image = known.image(one.upstream) if known is not None else None
+                one.find(image)
+                if image is not None and not image.proven:
+                    between.setdefault(tp, {}).setdefault((image.anchor, image.following), []).append(one)
+        if between and with_records:
+            self._compare(between)
+
+    def _compare(self, between: Mapping[TopicPartition, Mapping[_Pairs, list[_Position]]]) -> None:
+        """Compare the records of some stretches: of each partition one, of all partitions so many, in their turn."""
+        turn = sorted(between)
+        start = self._rounds * STRETCHES_AT_ONCE % len(turn) if len(turn) > STRETCHES_AT_ONCE else 0
+        chosen: dict[Stretch, list[_Position]] = {}
+        for tp in (turn[start:] + turn[:start])[:STRETCHES_AT_ONCE]:
+            pairs = sorted(between[tp], key=lambda one: one[0].upstream, reverse=True)
+            anchor, following = pairs[self._rounds % len(pairs)]
+            positions = between[tp][anchor, following]
+            offsets = [one.upstream for one in positions]
+            first = self._closest(tp, anchor, min(offsets))
+            stretch = Stretch(tp, self._remote(tp), first, following, max(offsets))
+            chosen[stretch] = positions
+        isolation = self.pair.request.limits.isolation
+        if self._comparison is None:
+            self._comparison = RecordComparison(self.source, self.target, isolation)
+        ends = (
+            self.source.ends([one.source for one in chosen], isolation),
+            self.target.ends([one.target for one in chosen], isolation),
+        )
+        compared = self._comparison.compare(chosen, ends)
+        for stretch, positions in chosen.items():
+            records = compared[stretch.source]
+            for one in positions:
+                proof = records.position(one.upstream)
+                if proof is not None and (proof.exact or proof.offset >= int(one.wanted or 0)):
+                    one.state, one.wanted = _state(proof), proof.offset
+            last = records.last_pair()
+            if last is not None:
+                self._proved[stretch.source] = last
+
+    def _closest(self, tp: TopicPartition, anchor: OffsetSync, offset: int) -> OffsetSync:
+        """Return the pair that the last comparison has proven, if it lies between a sync and the offset."""
+        proved = self._proved.get(tp)
+        if proved is not None and anchor.upstream < proved.upstream < offset and anchor.downstream < proved.downstream:
+            return proved
+        return anchor
+
+    def _set(self) -> tuple[int, list[str]]:
+        """Set what differs from what this process has set last, in groups without members."""
+        changed = {
+            group: {tp: one for tp, one in of_group.items() if one.wanted is not None and one.wanted != one.set_to}
+            for group, of_group in self._positions.items()
+        }
+        changed = {group: of_group for group, of_group in changed.items() if of_group}
+        if not changed:
+            return 0, []
+        states = self.target.group_states()
+        for group in [group for group in changed if states.get(group, IDLE[0]) not in IDLE]:
+            for one in changed.pop(group).values():
+                one.state, one.set_to = "active", None
+        unread: dict[str, ClusterError] = {}
+        found = group_commits.read(self.target, [group for group in changed if group in states], unread)
+        problems = [str(error) for error in unread.values()]
+        ends = self._ends(changed)
+        decided = {
+            group: dict(self._decide(group, of_group, found.get(group, {}), ends))
+            for group, of_group in changed.items()
+            if group not in unread
+        }
+        wanted = {
+            group: {self._remote(tp): CommittedOffset(int(one.wanted or 0), one.metadata or FOLLOWED)
+                    for tp, one in of_group.items()}
+            for group, of_group in decided.items() if of_group
+        }  # fmt: skip
+        refused = group_commits.write(self.target, wanted)
+        for group in wanted:
+            for one in decided[group].values():
+                if group in refused:
+                    one.state, one.set_to = "refused", None
+                else:
+                    one.set_to, one.went_back = one.wanted, False
+        problems += [f"group {group}: {error.str()}" for group, error in refused.items()]
+        return sum(len(one) for group, one in wanted.items() if group not in refused), problems
+
+    def _ends(self, changed: Mapping[str, Iterable[TopicPartition]]) -> dict[TopicPartition, int]:
+        there = set(self.target.names(lambda _: True))
+        remote = {self._remote(tp) for of_group in changed.values() for tp in of_group}
+        return self.target.ends([tp for tp in remote if tp.topic in there], "read_uncommitted")
+
+    def _decide(
+        self,
+        group: str,
+        positions: Mapping[TopicPartition, _Position],
+        found: Mapping[TopicPartition, CommittedOffset],
+        ends: Mapping[TopicPartition, int],
+    ) -> Iterator[tuple[TopicPartition, _Position]]:
+        """Yield the positions that are to be set; the state of the others says why not."""
+        for tp, one in positions.items():
+            remote, wanted = self._remote(tp), int(one.wanted or 0)
+            at = found.get(remote)
+            if wanted > ends.get(remote, -1):
+                one.state, one.wanted = "unproven", None
+            elif at is None:
+                yield tp, one
+            elif at.offset == wanted:
+                one.set_to = wanted
+            elif not self._is_ours(group, remote, one, at):
+                one.state, one.set_to = "foreign", None
+            elif wanted > at.offset or one.state == "exact" or one.went_back:
+                yield tp, one
+            else:
+                one.set_to = at.offset
+
+    def _is_ours(self, group: str, remote: TopicPartition, one: _Position, at: CommittedOffset) -> bool:
+        """Whether the position on the target was set by a follower, or by MirrorMaker and lies behind."""
+        if at.metadata == FOLLOWED or at.offset == one.set_to:
+            return True
+        if at.offset > int(one.wanted or 0):
+            return False
+        if at.metadata and at.metadata == one.metadata:
+            return True
+        history = self._checkpoints().get((group, *remote))
+        return history is not None and any(known.downstream == at.offset for known in history.newest)
+
+    def _checkpoints(self) -> Mapping[checkpoints.CheckpointKey, checkpoints.CheckpointHistory]:
+        """Return MirrorMaker's checkpoints, as they were at most some rounds ago."""
+        if self._read_checkpoints is None or self._rounds - self._read_checkpoints[0] >= CHECKPOINTS_EVERY:
+            found = checkpoints.read_checkpoints(self.target, self.pair.request.mirror).checkpoints
+            self._read_checkpoints = self._rounds, found
+        return self._read_checkpoints[1]
+
+    def _remote(self, tp: TopicPartition) -> TopicPartition:
+        return TopicPartition(self.pair.request.mirror.target_topic(tp.topic), tp.partition)
+
+
+def _state(proof: Proof) -> str:
+    if proof.exact:
+        return "exact"
+    return "behind" if proof.replicated else "unproven"
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

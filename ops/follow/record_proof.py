@@ -1,0 +1,188 @@
+"""Positions between two offset syncs, proven by the records: read on both sides from the last proven pair on.
+
+The pair before a position is of the same record on both sides. As long as the records behind it are the same, one by
+one, each is the counterpart of the other, also where several are equal. Where they differ (compaction, repeated
+records), the last record in front of the position counts if neither side has it twice between the two pairs.
+
+Owns the comparison and the reading of the few records that it needs. Does not own which positions need it.
+"""
+
+import time
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as ClientTopicPartition
+
+from kafka.checkpoints import OffsetSync
+from kafka.cluster import Cluster
+from kafka.topic_partition import TopicPartition
+from ops.recovery.mirror_offsets import record_digest
+
+RECORDS_MAX = 5000
+"""Records of a partition that are read for one round, on each side."""
+READ_WITHIN_S = 5.0
+_FETCH = {"fetch.message.max.bytes": 262_144, "queued.max.messages.kbytes": 16_384, "queued.min.messages": 1000}
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Where to compare: from a proven pair to the next one, or to where the logs end. `wanted`: the last position."""
+
+    source: TopicPartition
+    target: TopicPartition
+    anchor: OffsetSync
+    following: OffsetSync | None
+    wanted: int
+
+
+@dataclass(slots=True)
+class Records:
+    """Offsets and digests of the records of one side from the first pair on; `complete`: up to the end of the range."""
+
+    offsets: "array[int]" = field(default_factory=lambda: array("q"))
+    digests: "array[int]" = field(default_factory=lambda: array("Q"))
+    complete: bool = False
+
+    def add(self, offset: int, digest: int) -> None:
+        """Take in the next record."""
+        self.offsets.append(offset)
+        self.digests.append(digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Where a group goes on. Unless it is `exact`, nothing is skipped there, but records may be read again.
+
+    `replicated`: all that the group has read and that is on the target lies in front of it; the mirror is behind.
+    """
+
+    offset: int
+    exact: bool
+    replicated: bool = False
+
+
+@dataclass(frozen=True)
+class ComparedRecords:
+    """Both sides of a stretch; `bounded`: it ends with a proven pair."""
+
+    anchor: OffsetSync
+    source: Records
+    target: Records
+    bounded: bool = False
+
+    @property
+    def same(self) -> int:
+        """How many records from the first pair on are the same on both sides; 0 if a side does not hold it any more."""
+        if (*self.source.offsets[:1], *self.target.offsets[:1]) != (self.anchor.upstream, self.anchor.downstream):
+            return 0
+        pairs = zip(self.source.digests, self.target.digests, strict=False)
+        return next((number for number, (one, other) in enumerate(pairs) if one != other), self._shorter)
+
+    @property
+    def _shorter(self) -> int:
+        return min(len(self.source.offsets), len(self.target.offsets))
+
+    def last_pair(self) -> OffsetSync | None:
+        """Return the last record that is proven to be the same on both sides."""
+        number = self.same
+        return OffsetSync(self.source.offsets[number - 1], self.target.offsets[number - 1]) if number else None
+
+    def position(self, offset: int) -> Proof | None:
+        """Return where a group at a source offset goes on; None if nothing is proven."""
+        read, same = bisect_left(self.source.offsets, offset), self.same
+        reached = self.source.complete or read < len(self.source.offsets)
+        if same == 0 or read == 0:
+            return None
+        if read <= same and reached:
+            return Proof(self.target.offsets[read - 1] + 1, exact=True)
+        proven = self.target.offsets[same - 1] + 1
+        if same == len(self.target.offsets):
+            return Proof(proven, exact=False, replicated=self.target.complete and not self.bounded)
+        last = self.source.digests[read - 1]
+        whole = self.bounded and self.source.complete and self.target.complete
+        if whole and self.source.digests.count(last) == 1 == self.target.digests.count(last):
+            return Proof(self.target.offsets[self.target.digests.index(last)] + 1, exact=True)
+        return Proof(proven, exact=False)
+
+
+class RecordComparison:
+    """Reads stretches of both sides; connections stay open from one round to the next."""
+
+    def __init__(self, source: Cluster, target: Cluster, isolation: str) -> None:
+        self._source, self._target, self._isolation = source, target, isolation
+        self._consumers: dict[str, Consumer] = {}
+
+    def compare(
+        self,
+        stretches: Iterable[Stretch],
+        ends: tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]],
+    ) -> dict[TopicPartition, ComparedRecords]:
+        """Return the records of each stretch, by its partition of the source; at most one stretch a partition.
+
+        Args:
+            stretches: what to read.
+            ends: log end offsets of these partitions at the source, and on the target.
+        """
+        chosen = list(stretches)
+        at_source = {
+            one.source: (
+                one.anchor.upstream,
+                min(one.following.upstream + 1 if one.following else one.wanted, ends[0].get(one.source, 0)),
+            )
+            for one in chosen
+        }
+        on_target = {
+            one.target: (
+                one.anchor.downstream,
+                min(one.following.downstream + 1 if one.following else 1 << 62, ends[1].get(one.target, 0)),
+            )
+            for one in chosen
+        }
+        source, target = self._read(self._source, at_source), self._read(self._target, on_target)
+        return {
+            one.source: ComparedRecords(
+                one.anchor, source[one.source], target[one.target], bounded=one.following is not None
+            )
+            for one in chosen
+        }
+
+    def close(self) -> None:
+        """Give the connections back."""
+        for consumer in self._consumers.values():
+            consumer.close()
+        self._consumers.clear()
+
+    def _read(self, side: Cluster, wanted: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, Records]:
+        found = {tp: Records() for tp in wanted}
+        left = {tp for tp, (start, end) in wanted.items() if start < end}
+        for tp in wanted.keys() - left:
+            found[tp].complete = True
+        if not left:
+            return found
+        role = side.side.role
+        if role not in self._consumers:
+            self._consumers[role] = side.consumer(self._isolation, _FETCH)
+        consumer = self._consumers[role]
+        consumer.assign([ClientTopicPartition(*tp, wanted[tp][0]) for tp in left])
+        until = time.monotonic() + READ_WITHIN_S
+        while left and time.monotonic() < until:
+            for message in consumer.consume(500, timeout=0.05):
+                tp = TopicPartition(message.topic() or "", message.partition() or 0)
+                if message.error() is None and tp in left:
+                    self._take(found[tp], message.offset() or 0, wanted[tp][1], record_digest(message))
+            for at in consumer.position([ClientTopicPartition(*tp) for tp in left]):
+                tp = TopicPartition(at.topic, at.partition)
+                found[tp].complete = at.offset >= wanted[tp][1]
+                if found[tp].complete or len(found[tp].offsets) >= RECORDS_MAX:
+                    left.discard(tp)
+                    consumer.incremental_unassign([ClientTopicPartition(*tp)])
+        consumer.unassign()
+        return found
+
+    @staticmethod
+    def _take(records: Records, offset: int, end: int, digest: int) -> None:
+        if offset < end and len(records.offsets) < RECORDS_MAX:
+            records.add(offset, digest)

@@ -1,0 +1,346 @@
+"""Groups that are followed on a simulated mirror: what is set, what is left to others, and what is called exact."""
+
+import json
+from array import array
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync
+from kafka.cluster import Cluster
+from kafka.errors import ClusterError
+from ops.cli import app
+from ops.errors import OpsError
+from ops.follow import command
+from ops.follow.kept_maps import KeptMaps
+from ops.follow.record_proof import ComparedRecords, Proof, Records
+from ops.recovery import mirror_context
+from ops.recovery.group_offsets import FOLLOWED
+from tests.support.followed_sides import ITEMS, ORDERS, SYNCS, Followed, KeptTopic
+from tests.support.generated_cases import cases
+from tests.support.recovery_pair import known
+from tests.unit.kafka import test_offset_syncs as simulated
+from tests.unit.kafka.test_offset_syncs import Step
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> Followed:
+    return Followed(monkeypatch)
+
+
+def copy(followed: Followed, *steps: Step) -> None:
+    for kind, number in steps:
+        followed.mirror.step(kind, number)
+
+
+def test_a_group_is_kept_at_its_image_and_marked(followed: Followed) -> None:
+    copy(followed, (simulated.GAP, 3), (simulated.RECORD, 40))
+    for offset in (10, 11, 33):
+        followed.stands(offset)
+        assert followed.round() == {"exact": 1}
+        assert followed.at() == offset - 3
+        assert followed.target.metadata[ORDERS, ITEMS] == FOLLOWED
+    changes = len(followed.target.admin.changes)
+    followed.round()
+    assert len(followed.target.admin.changes) == changes, "what is right is not set again"
+
+
+def test_behind_the_newest_sync_the_records_decide(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 20), (simulated.BUSY, 1), (simulated.RECORD, 8), (simulated.GAP, 2))
+    copy(followed, (simulated.RECORD, 8))
+    newest = followed.mirror.written[-1].upstream
+    assert newest < 20
+    followed.stands(34)
+    assert followed.round() == {"exact": 1}
+    assert followed.at() == 32
+
+
+def test_a_group_ahead_of_the_mirror_goes_on_behind_all_that_is_copied(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 23))
+    followed.ahead(40)
+    followed.stands(50)
+    assert followed.round() == {"behind": 1}
+    assert followed.at() == 23
+
+
+def test_metadata_of_the_group_itself_is_kept(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(10, metadata="AgAAAZ")
+    followed.round()
+    assert followed.target.metadata[ORDERS, ITEMS] == "AgAAAZ"
+    followed.follower = followed.started()
+    followed.stands(20, metadata="AgAAAZ")
+    assert followed.round() == {"exact": 1}
+    assert followed.at() == 20
+
+
+def test_a_group_with_members_is_left_alone(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    followed.on_target(5, state="STABLE")
+    assert followed.round() == {"active": 1}
+    assert followed.at() == 5
+
+
+@pytest.mark.parametrize("at", [5, 38])
+def test_what_somebody_else_has_set_is_left_alone_until_the_group_is_there(followed: Followed, at: int) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    followed.on_target(at)
+    assert followed.round() == {"foreign": 1}
+    assert followed.at() == at
+    followed.stands(at)
+    assert followed.round() == {"exact": 1}
+    followed.stands(39)
+    assert followed.round() == {"exact": 1}
+    assert followed.at() == 39
+
+
+@pytest.mark.parametrize(("at", "state", "then"), [(5, "exact", 30), (35, "foreign", 35)])
+def test_mirror_makers_own_position_is_moved_forward_only(followed: Followed, at: int, state: str, then: int) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    followed.on_target(at)
+    history = followed.claimed[ORDERS, *ITEMS] = CheckpointHistory()
+    history.add(Checkpoint(at, at))
+    assert followed.round() == {state: 1}
+    assert followed.at() == then
+
+
+def test_a_group_that_goes_back_at_the_source_is_followed_back(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    for offset in (30, 10):
+        followed.stands(offset)
+        followed.round()
+        assert followed.at() == offset
+
+
+def test_after_a_restart_of_the_follower_its_own_positions_are_known_by_their_mark(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    followed.round()
+    followed.follower = followed.started()
+    followed.stands(20)
+    assert followed.round() == {"exact": 1}
+    assert followed.at() == 20
+
+
+def test_a_position_in_front_of_all_syncs_is_left_and_unknown(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.missing = set(range(len(followed.mirror.written) - 1))
+    followed.stands(10)
+    assert followed.round() == {"unknown": 1}
+    assert followed.at() is None
+
+
+def test_nothing_is_set_behind_the_log_end(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    monkeypatch.setattr(followed.target, "ends", lambda places, _: dict.fromkeys(places, 20))
+    assert followed.round() == {"unproven": 1}
+    assert followed.at() is None
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_what_was_known_of_a_topic_that_is_created_again_is_forgotten(followed: Followed, side: str) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    followed.round()
+    followed.ids[side] = "2"
+    followed.stands(31)
+    assert followed.round() == {"unknown": 1}
+    assert followed.at() == 30
+
+
+def test_without_the_source_what_is_copied_since_is_still_taken_in(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy(followed, (simulated.RECORD, 20))
+    followed.ahead(40)
+    followed.stands(31)
+    assert followed.round() == {"behind": 1}
+    assert followed.at() == 20
+    copy(followed, (simulated.RECORD, 21))
+
+    def gone() -> dict[str, str]:
+        raise ClusterError("source: is gone")
+
+    monkeypatch.setattr(followed.source, "group_states", gone)
+    with pytest.raises(ClusterError, match="is gone"):
+        followed.round()
+    assert followed.at() == 31
+
+
+def test_a_refused_group_is_reported_and_the_others_are_set(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    followed.target.admin.refused = KafkaError(KafkaError.NON_EMPTY_GROUP)
+    followed.source.log[ITEMS], followed.target.log[ITEMS] = 40, 40
+    found = followed.follower.round()
+    assert (found.positions["refused"], found.set_offsets) == (1, 0)
+    assert found.problems[0].startswith("group orders: ")
+    followed.target.admin.refused = None
+    assert followed.round() == {"exact": 1}
+
+
+def test_what_compaction_removes_is_kept_for_the_next_process(followed: Followed) -> None:
+    topic: Any = KeptTopic(followed.target)
+    said: list[str] = []
+
+    def kept() -> KeptMaps:
+        return KeptMaps(topic, followed.follower.pair.request.mirror, said.append)
+
+    followed.follower = followed.started(kept())
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    followed.round()
+    followed.follower.close()
+    assert set(topic.records) == {b"mm2", b"mm2/items/0"}
+    gone = len(followed.mirror.written)
+    copy(followed, (simulated.RECORD, 40))
+    followed.missing = set(range(gone + 2))
+    followed.follower = followed.started(kept())
+    for offset in (10, 75):
+        followed.stands(offset)
+        assert followed.round() == {"exact": 1}
+        assert followed.at() == offset
+    assert not said
+
+
+def test_maps_that_cannot_be_kept_are_reported_once_and_groups_are_followed(followed: Followed) -> None:
+    topic: Any = KeptTopic(followed.target)
+    topic.refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    topic.records[b"mm2"] = b"no JSON"
+    said: list[str] = []
+    followed.follower = followed.started(KeptMaps(topic, followed.follower.pair.request.mirror, said.append, 0.0))
+    for _ in range(3):
+        copy(followed, (simulated.RECORD, 40))
+        followed.stands(20)
+        assert followed.round() == {"exact": 1}
+    assert len(said) == 2
+    assert said[1].endswith("Give user target-user Create, Describe, DescribeConfigs, Read and Write on it.")
+
+
+@cases(150)
+@given(
+    simulated.steps(
+        simulated.RECORD, simulated.GAP, simulated.PERIODIC, simulated.BUSY, simulated.FREE, simulated.RESTART
+    ),
+    st.lists(st.integers(0, 120), min_size=1, max_size=6),
+    st.integers(0, 3),
+)
+def test_whatever_the_mirror_does_nothing_is_skipped_and_exact_is_exact(
+    steps: list[Step], offsets: list[int], started_again: int
+) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        followed = Followed(monkeypatch)
+        part, before = max(1, len(steps) // len(offsets)), 0
+        for number, offset in enumerate(offsets):
+            copy(followed, *steps[number * part : (number + 1) * part])
+            offset = min(offset, followed.mirror.source_end)
+            followed.stands(offset)
+            if number == started_again:  # nobody would know that it has gone back meanwhile
+                followed.follower, offset = followed.started(), max(before, offset)
+                followed.stands(offset)
+            before = offset
+            states, at = followed.round(), followed.at()
+            if at is not None and states != {"unknown": 1}:
+                assert not followed.mirror.skipped(offset, at), (offset, at)
+                assert at <= followed.mirror.target_end
+            if states == {"exact": 1}:
+                assert at is not None
+                assert not followed.mirror.repeated(offset, at), (offset, at)
+
+
+def records(offsets: list[int], digests: list[int], *, complete: bool = True) -> Records:
+    return Records(array("q", offsets), array("Q", digests), complete)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "offset", "bounded", "proof"),
+    [
+        (([5, 6, 8], [1, 1, 2]), ([3, 4, 6], [1, 1, 2]), 8, False, Proof(5, exact=True)),
+        (([5, 6, 8], [1, 1, 2]), ([3, 4], [1, 1]), 9, False, Proof(5, exact=False, replicated=True)),
+        (([5, 8, 9], [1, 3, 4]), ([3, 4, 5, 6], [1, 2, 3, 4]), 9, True, Proof(6, exact=True)),  # compacted since
+        (([5, 8, 9], [1, 3, 4]), ([3, 4, 5, 6], [1, 2, 3, 4]), 9, False, Proof(4, exact=False)),
+        (([5, 8, 9], [1, 3, 3]), ([3, 4, 5, 6], [1, 2, 3, 3]), 9, True, Proof(4, exact=False)),  # which of the two?
+        (([6, 8], [1, 2]), ([3, 4], [1, 2]), 8, False, None),  # the source has deleted the first record
+        (([5, 8], [1, 2]), ([4, 6], [1, 2]), 8, False, None),
+        (([5, 8], [1, 2]), ([3, 4], [9, 2]), 8, False, None),
+    ],
+)
+def test_what_the_records_between_two_pairs_prove(
+    source: Any, target: Any, offset: int, bounded: bool, proof: Proof | None
+) -> None:
+    compared = ComparedRecords(OffsetSync(5, 3), records(*source), records(*target), bounded)
+    assert compared.position(offset) == proof
+
+
+def test_what_was_not_read_to_its_end_proves_no_more_than_was_read() -> None:
+    read = records([5, 6], [1, 2], complete=False)
+    compared = ComparedRecords(OffsetSync(5, 3), read, records([3, 4], [1, 2], complete=False))
+    assert compared.position(6) == Proof(4, exact=True)
+    assert compared.position(20) == Proof(5, exact=False)
+    assert compared.last_pair() == OffsetSync(6, 4)
+
+
+@pytest.fixture
+def ready(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> Followed:
+    """The clusters of the command are the simulated ones."""
+    copy(followed, (simulated.RECORD, 40))
+    followed.source.log[ITEMS], followed.target.log[ITEMS] = 40, 40
+    followed.stands(30)
+    monkeypatch.setattr(mirror_context, "load", lambda *_: followed.follower.pair)
+    monkeypatch.setattr(command, "Follower", lambda *_: followed.follower)
+    monkeypatch.setattr(Cluster, "connect", lambda *_: None)
+    return followed
+
+
+def test_one_round_prints_the_states_and_fails_unless_all_is_exact(ready: Followed) -> None:
+    done = CliRunner().invoke(app, ["follow", "--once", "--json"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert (document["mirror"], document["positions"]["exact"], document["set_offsets"]) == ("mm2", 1, 1)
+    ready.on_target(12, group="other")
+    ready.stands(20, group="other")
+    done = CliRunner().invoke(app, ["follow", "--once"])
+    assert done.exit_code == 1
+    assert "foreign" in done.stdout
+
+
+@pytest.mark.parametrize("changed", [{"active": "target"}, {"state": "stopped"}])
+def test_a_mirror_that_is_not_to_be_followed_is_refused(
+    ready: Followed, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(SYNCS, **changed))
+    done = CliRunner().invoke(app, ["follow", "--once"])
+    assert done.exit_code == 2
+    assert "There is nothing to follow now" in done.stderr
+    assert ready.at() is None
+
+
+def test_rounds_go_on_after_one_that_fails_and_metrics_tell_their_age(
+    followed: Followed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.source.log[ITEMS], followed.target.log[ITEMS] = 40, 40
+    followed.stands(30)
+    metrics, turns = command.FollowMetrics(followed.follower.pair), iter(range(4))
+    plain = followed.follower.round
+
+    def rounds() -> Any:
+        if next(turns) < 2:
+            raise OpsError("broken")
+        return plain()
+
+    monkeypatch.setattr(followed.follower, "round", rounds)
+    command.repeat(followed.follower, metrics, 0.01, lambda: metrics.last is not None)
+    said = capsys.readouterr().err
+    assert (said.count("round failed: broken"), said.count("rounds succeed again")) == (1, 1)
+    found = {one.name: one.samples for one in metrics.families}
+    assert found["rt_inventory_follow_positions"][0] == ({"stack": "stg", "mirror": "mm2", "state": "exact"}, 1.0)
+    assert 0 <= found["rt_inventory_follow_age_seconds"][0][1] < 60
