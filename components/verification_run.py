@@ -276,7 +276,7 @@ def must_run(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
 
 
 def _proves_too_little(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
-    unknown = {check["name"] for check in olds.get("checks") or () if check["ok"] is None}
+    unknown = {check["name"] for check in olds.get("checks") or () if check.get("ok") is None}
     request, environment = news.get("request"), news.get("environment")
     if not is_of_empty_pair(olds.get("records_compared"), unknown) or not isinstance(request, Mapping):
         return False
