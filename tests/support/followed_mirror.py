@@ -27,6 +27,7 @@ Position = tuple[str, str, int]
 class Traffic:
     """Records with a number for each, and groups that follow so many records behind; nothing is read by them.
 
+    All records have the timestamp `written_ms`: every third is equal, and none is so old that retention deletes it.
     `offsets` are the source offsets of each partition's records in their order, `commits` the time and the number of
     records in front of each offset that a group has committed.
     """
@@ -34,6 +35,7 @@ class Traffic:
     client: dict[str, Any]
     groups: dict[str, int]
     per_second: int = 200
+    written_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     offsets: dict[tuple[str, int], list[int]] = field(default_factory=dict)
     commits: dict[Position, list[tuple[float, int]]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -80,7 +82,9 @@ class Traffic:
         for number in numbers:
             for partition in range(PARTITIONS):
                 value = f"{number}" if number % 3 else "equal"
-                producer.produce(topic, value=value, partition=partition, timestamp=1, on_delivery=self._written)
+                producer.produce(
+                    topic, value=value, partition=partition, timestamp=self.written_ms, on_delivery=self._written
+                )
         producer.flush(20)
         if topic == TRANSACTIONAL:
             producer.commit_transaction(20)
