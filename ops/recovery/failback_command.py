@@ -5,7 +5,8 @@ for people. Does not own the steps (`failback.py`).
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -43,7 +44,7 @@ from ops.recovery import (
     target_fence,
 )
 from ops.recovery.failover_command import DRAIN_S
-from ops.recovery.fencing import STEP
+from ops.recovery.fencing import FORESEEN, STEP
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import (
@@ -125,21 +126,22 @@ def command(
             work = failback.Failback(known, options, pulumi, journal, say, at_source, at_target)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
-            with reading("both clusters and the mirror"):
-                seen = snapshot.collect(known, os.environ)
-            require_possible(seen, journal)
-            if not journal.may_have_changed:
-                pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
-            if at_source is not None and STEP not in journal.steps:
-                at_source.require_reachable()
-            if at_target is not None and target_fence.STEP not in journal.steps:
-                at_target.require_reachable()
-            with reading("what `pulumi up` would change, by a preview with the policy pack"):
-                of_preview = changes.require_none(
-                    pulumi, known.mirror, resumes=journal.may_have_changed, fails_back=True
-                )
-            with reading("what only the source has"):
-                emptied = work.to_be_emptied()
+            with _no_fence_left(work, dry_run=dry_run):
+                with reading("both clusters and the mirror"):
+                    seen = snapshot.collect(known, os.environ)
+                require_possible(seen, journal)
+                if not journal.may_have_changed:
+                    pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
+                if at_source is not None and STEP not in journal.steps:
+                    at_source.require_reachable()
+                if at_target is not None and target_fence.STEP not in journal.steps:
+                    at_target.require_reachable()
+                with reading("what `pulumi up` would change, by a preview with the policy pack"):
+                    of_preview = changes.require_none(
+                        pulumi, known.mirror, resumes=journal.may_have_changed, fails_back=True
+                    )
+                with reading("what only the source has"):
+                    emptied = work.to_be_emptied()
             plan = FailbackPlan(
                 seen=seen,
                 steps=tuple(steps),
@@ -168,6 +170,20 @@ def command(
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command("failback")(command)
+
+
+@contextmanager
+def _no_fence_left(work: failback.Failback, *, dry_run: bool) -> Iterator[None]:
+    """Take the target's fence down if an interrupted failback cannot go on: applications would find no side to write.
+
+    A killed command leaves it, and a source that is lost since keeps the next one from beginning.
+    """
+    try:
+        yield
+    except FORESEEN:
+        if not dry_run:
+            work.target_fencing.lift_left(failback.SWITCHING)
+        raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +233,7 @@ class FailbackPlan:
 
 
 def require_possible(seen: MirrorSnapshot, journal: Journal) -> None:
-    """Raise OpsError with everything that keeps a failback from beginning; nothing has changed then."""
+    """Raise OpsError with everything that keeps a failback from beginning, or from going on; nothing is changed."""
     problems = [
         f"{side.role} {side.name}: must be usable for a failback. {side.problem}"
         for side in (seen.source, seen.target)
@@ -226,7 +242,8 @@ def require_possible(seen: MirrorSnapshot, journal: Journal) -> None:
     if journal.begins("failback"):  # of one under way it was judged then who is active: it may have changed
         problems += _problems(seen, journal)
     if problems:
-        raise OpsError("\n".join(problems) + "\nNothing was changed.")
+        end = "\nNothing was changed." if journal.begins("failback") else ""
+        raise OpsError("\n".join(problems) + end)
 
 
 def _problems(seen: MirrorSnapshot, journal: Journal) -> list[str]:

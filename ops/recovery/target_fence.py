@@ -146,6 +146,24 @@ class TargetFencing:
             down = partial(self._take_down, at_target)
             fencing.lift(self.journal, FENCING, (STEP,), down, self.say, at_target.cluster, "target")
 
+    def lift_left(self, switching: str) -> None:
+        """Do so where a killed failback has left the fence and this one cannot go on, for a side is lost meanwhile.
+
+        It stays once `switching` is noted. What cannot be done is reported, not raised, as by `lift`.
+        """
+        entry, noted = self.journal.entry, self.journal.steps
+        if self.at_target is None or entry is None or FENCING not in noted or switching in noted:
+            return
+        if not self.journal.under_way or entry["command"] != "failback":
+            return
+        try:
+            self.journal.begin("failback", entry["options"], steps=entry.get("of") or [])
+        except fencing.FORESEEN as error:
+            self.say(f"! The fence at {self.at_target.cluster} may still be up. {error}")
+            return
+        with self.journal.held():
+            self.lift()
+
     def remove_denials(self) -> None:
         """Delete the rules for principals that are no users of the project: nobody would know of them later."""
         noted, name = self.journal.steps.get(FENCING) or {}, self.pair.name_of("target")

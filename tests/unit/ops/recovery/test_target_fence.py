@@ -12,7 +12,7 @@ from kafka import topic_writers
 from kafka.topic_writers import BrokerRights, TopicWriters
 from ops.errors import OpsError
 from ops.recovery import draining, target_fence
-from ops.recovery.failback import COPYING, Failback
+from ops.recovery.failback import COPYING, SWITCHING, Failback
 from ops.recovery.journal import Journal
 from ops.recovery.operation import Step, carry_out, of_journal
 from ops.recovery.target_fence import FENCING, STEP, TargetFence, TargetFenceStatus, TargetFencing
@@ -20,7 +20,8 @@ from ops.status import document as status
 from tests.support.applied_objects import MANAGER
 from tests.support.failback_sides import AT_REST, LAST, NEW, Sides, work
 from tests.support.fenced_source import AT_TARGET, Target, fenced_target
-from tests.support.recovery_pair import Kept, known, observe
+from tests.support.recovery_pair import Kept, entry, known, observe
+from tests.support.recovery_project import Project
 
 TOPICS = ["items", "items.inventory", "store.inventory"]
 ROGUE, OTHER = "User:rogue", "User:other"
@@ -154,6 +155,33 @@ def test_a_command_killed_while_it_takes_the_fence_down_is_followed_by_one_that_
     assert STEP not in done.journal.steps
     assert done.fence_target()["users"] == [AT_TARGET]
     assert target.is_fenced
+
+
+@pytest.mark.parametrize(("switching", "is_fenced"), [({}, False), ({SWITCHING: {}}, True)], ids=["before", "after"])
+def test_what_a_killed_command_has_left_is_taken_down_if_the_next_one_cannot_go_on(
+    target: Target, switching: dict[str, Any], is_fenced: bool
+) -> None:
+    killed = begun(target)
+    killed.journal.start(STEP)
+    killed.fence_target()
+    for name, facts in switching.items():
+        killed.journal.done(name, facts)
+    killed.target_fencing.lift_left(SWITCHING)
+    assert target.is_fenced is is_fenced
+    assert (FENCING in killed.journal.steps) is is_fenced
+    assert killed.journal.under_way
+
+
+def test_a_failback_that_cannot_go_on_leaves_no_fence_at_the_target(
+    returned: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lifted: list[str] = []
+    monkeypatch.setattr("ops.recovery.target_fence.TargetFencing.lift_left", lambda *given: lifted.append(given[-1]))
+    returned.journal, returned.seen = Kept(entry("failback", finished=None, copy={})), {"source": "is down."}
+    assert "source rt-inventory-dev" in returned.document("failback", "--to", "dev", "--dry-run", code=2)["error"]
+    assert lifted == []
+    assert "Nothing was" not in returned.document("failback", "--to", "dev", "--yes", code=2)["error"]
+    assert lifted == ["switching"]
 
 
 def test_who_has_lost_the_lease_takes_nothing_down_and_says_so(
