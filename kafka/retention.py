@@ -5,7 +5,8 @@ by time once the newest record of a segment is older than `retention.ms`, by siz
 `retention.bytes`. The active segment is no exception: it is rolled first. No record of a segment is newer than its
 newest, and no less follows a record than follows its segment. So neither bound is later than the deletion, whatever
 `segment.ms` and `segment.bytes` are: they only put it off, as `log.retention.check.interval.ms` does. A topic that is
-compacted only loses nothing by retention. How soon a size is reached is a forecast: by the present write rate.
+compacted only loses nothing by retention. How soon a size is reached is a forecast: by the write rate now, or since the
+first record, whichever is higher, for many sources are written in batches.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,8 @@ MARGIN = 2
 """Retention overtakes the mirror if less time is left than this many times what the mirror needs to catch up."""
 STANDING_S = 86_400.0
 """A mirror that copies nothing may need any time: then this is too little, or less than the record has waited."""
+SPREAD_S = 60.0
+"""What was written in a shorter time than this may be one batch, and is no rate."""
 UNREAD = "the first record that is not copied could not be read in time"
 
 
@@ -96,10 +99,9 @@ class UntilDeletion:
 def until_deletion(left: NotCopied, limits: RetentionLimits, now_ms: float) -> UntilDeletion:
     """Return how long what is not copied of a partition is safe; `now_ms` is the time in milliseconds since 1970."""
     reasons: list[str] = []
-    seconds = [
-        one for one in (_by_time(left, limits, now_ms, reasons), _by_size(left, limits, reasons)) if one is not None
-    ]
     waited_s = None if left.first_ms is None else max(0.0, now_ms - left.first_ms) / 1000
+    bounds = _by_time(left, limits, now_ms, reasons), _by_size(left, limits, waited_s, reasons)
+    seconds = [one for one in bounds if one is not None]
     return UntilDeletion(
         topic=left.topic,
         partition=left.partition,
@@ -130,7 +132,7 @@ def _left_bytes(left: NotCopied, limits: RetentionLimits) -> int | None:
     return max(0, limits.size - left.records * (left.record_bytes or 0))
 
 
-def _by_size(left: NotCopied, limits: RetentionLimits, reasons: list[str]) -> float | None:
+def _by_size(left: NotCopied, limits: RetentionLimits, waited_s: float | None, reasons: list[str]) -> float | None:
     size = _left_bytes(left, limits)
     if limits.size is None or not left.records:
         return None
@@ -142,7 +144,8 @@ def _by_size(left: NotCopied, limits: RetentionLimits, reasons: list[str]) -> fl
     if left.written_per_s is None:
         reasons.append("how fast the source is written could not be measured")
         return None
-    return size / (left.written_per_s * (left.record_bytes or 1)) if left.written_per_s else None
+    written = max(left.written_per_s, 0.0 if waited_s is None else left.records / max(waited_s, SPREAD_S))
+    return size / (written * (left.record_bytes or 1)) if written else None
 
 
 def deleted_offsets(position: int | None, log_start: int) -> int:

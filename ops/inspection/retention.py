@@ -6,11 +6,12 @@ Owns the two looks in time by which rates are measured, and how large a record i
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kafka.cluster import Cluster
-from kafka.lag import Measure, PartitionLag
+from kafka.lag import Measure, PartitionLag, first_records
 from kafka.raw_consumer import headers_as_copied
 from kafka.retention import NotCopied, RetentionLimits, UntilDeletion, deleted_offsets, limits_of, until_deletion
 from kafka.topic_metadata import topic_configs
@@ -27,6 +28,8 @@ SAMPLED_WITHIN_S = 3.0
 BATCH_BYTES = 61 + 21
 """What a batch and a record have besides key, value and headers (org.apache.kafka.common.record.DefaultRecordBatch)."""
 REASONS_MAX = 3
+EVERY_RECORD = "read_uncommitted"
+"""The isolation by which logs are as large as they are: retention counts records of all transactions."""
 Rates = Mapping[TopicPartition, float]
 """Records a second."""
 
@@ -45,12 +48,12 @@ def observe(readings: MirrorReadings, lag: Measure) -> tuple[tuple[UntilDeletion
     described = topic_configs(source, {one.topic for one in lag.partitions})
     values = {topic: {name: one.value for name, one in config.items()} for topic, config in described.found.items()}
     limits = {topic: one for topic, config in values.items() if (one := limits_of(config)) is not None}
-    limited = [one for one in lag.partitions if one.topic in limits]
+    limited = _with_open(source, [one for one in lag.partitions if one.topic in limits], request.limits.isolation)
     behind = {TopicPartition(one.topic, one.partition): one for one in limited if one.records}
     remote = {tp: TopicPartition(request.mirror.target_topic(tp.topic), tp.partition) for tp in behind}
     written, copied = _rates(source, target, remote, request.limits.isolation)
     by_size = {tp: one.following for tp, one in behind.items() if limits[tp.topic].size is not None}
-    sizes = record_bytes(source, by_size, request.limits.isolation)
+    sizes = record_bytes(source, by_size, EVERY_RECORD)
     now_ms = time.time() * 1000
     found = tuple(_until(one, limits[one.topic], written, copied, sizes, now_ms) for one in limited)
     reasons = list(described.refused.values())
@@ -59,6 +62,29 @@ def observe(readings: MirrorReadings, lag: Measure) -> tuple[tuple[UntilDeletion
         more = f" and {len(partitions) - REASONS_MAX} more" if len(partitions) > REASONS_MAX else ""
         reasons.append(f"{', '.join(partitions[:REASONS_MAX])}{more}: {'; '.join(unread)}")
     return found, "; ".join(reasons[:REASONS_MAX]) or None
+
+
+def _with_open(source: Cluster, limited: list[PartitionLag], isolation: str) -> list[PartitionLag]:
+    """Add what stands behind an open transaction: a mirror that reads committed records stops there, and lag ends.
+
+    Retention does not: brokers delete up to the high watermark, also if the transaction never ends.
+    """
+    if isolation == EVERY_RECORD or not limited:
+        return limited
+    every = {TopicPartition(one.topic, one.partition): one for one in limited}
+    ends = source.ends(every, EVERY_RECORD)
+    longer = {tp: one for tp, one in every.items() if max(one.source_end, one.following) < ends[tp]}
+    stable = source.ends(longer, isolation) if longer else {}
+    held = {tp: one for tp, one in longer.items() if max(stable[tp], one.following) < ends[tp]}
+    at = {tp: one.following for tp, one in held.items() if not one.records}
+    first = first_records(source, at, ends, EVERY_RECORD)
+    for tp, one in held.items():
+        if one.records:
+            every[tp] = replace(one, records=one.records + max(0, ends[tp] - one.source_end))
+        else:
+            offset, first_ms = first.get(tp, (one.following, None))
+            every[tp] = replace(one, records=ends[tp] - offset, first_ms=first_ms)
+    return list(every.values())
 
 
 def _until(
@@ -90,9 +116,9 @@ def _rates(
     if not remote:
         return {}, {}
     there = existing(target, remote.values())
-    began, ends, copies = time.monotonic(), source.ends(remote, isolation), target.ends(there, isolation)
+    began, ends, copies = time.monotonic(), source.ends(remote, EVERY_RECORD), target.ends(there, isolation)
     time.sleep(LOOK_S)
-    later, later_copies = source.ends(remote, isolation), target.ends(there, isolation)
+    later, later_copies = source.ends(remote, EVERY_RECORD), target.ends(there, isolation)
     passed_s = time.monotonic() - began
     written = {tp: max(0, later[tp] - end) / passed_s for tp, end in ends.items()}
     copied = {tp: max(0, later_copies[tp] - end) / passed_s for tp, end in copies.items()}

@@ -65,8 +65,16 @@ def test_by_size_it_is_safe_until_so_much_is_written() -> None:
     assert spared(RetentionLimits(ms=None, size=99_000)).seconds == 0
 
 
-def test_a_source_that_nobody_writes_reaches_no_size() -> None:
-    one = spared(RetentionLimits(ms=None, size=150_000), written_per_s=0.0)
+def test_a_source_that_is_written_in_batches_is_not_safe_between_them() -> None:
+    one = spared(RetentionLimits(ms=None, size=150_000), written_per_s=0.0)  # nothing while it was looked at
+    assert (one.seconds, one.left_bytes) == (300, 50_000)  # 100 records of 1,000 bytes in 600 seconds
+    assert one.overtakes is False
+    batch = spared(RetentionLimits(ms=None, size=150_000), first_ms=NOW_MS - 1000)
+    assert batch.seconds == 5, "one batch is no rate"
+
+
+def test_a_source_of_which_no_rate_is_known_reaches_no_size() -> None:
+    one = spared(RetentionLimits(ms=None, size=150_000), written_per_s=0.0, first_ms=None)
     assert (one.seconds, one.left_bytes, one.margin_s, one.overtakes, one.unknown) == (None, 50_000, None, False, None)
 
 
