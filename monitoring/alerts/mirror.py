@@ -184,8 +184,9 @@ _LEFT = "min by (stack, mirror, topic) (rt_inventory_topic_until_deletion_second
 _WAITED = "max by (stack, mirror, topic) (rt_inventory_topic_lag_seconds{<mirror>})"
 RETENTION_MARGIN = 2
 """As `kafka.retention.MARGIN`: what is left must be this many times what the mirror needs."""
-# Seconds that are left beyond what the mirror needs; if it copies nothing, beyond what the record has waited.
-RETENTION_MARGIN_S = f"{_LEFT} - ({RETENTION_MARGIN} * {_CATCHES_UP} or {_WAITED})"
+# Seconds that are left beyond what the mirror needs; if it copies nothing, beyond what the record has waited. If nobody
+# knows how long that is it counts as longer, so that the guard decides alone: without a number nothing would fire.
+RETENTION_MARGIN_S = f"{_LEFT} - ({RETENTION_MARGIN} * {_CATCHES_UP} or {_WAITED} or {_LEFT} + 1)"
 _STANDS_WITH_TIME_LEFT = f"({_LEFT} >= <retention_left_seconds> unless on (stack, mirror, topic) {_CATCHES_UP})"
 
 LAG = AlertGroup(

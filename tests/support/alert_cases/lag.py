@@ -137,6 +137,13 @@ LAG_CASES = (
     ),
     Case(
         alert="RetentionOvertakesMirror",
+        name="nobody knows how long the record has waited",
+        series={_LEFT: "600x10"},
+        at="5m",
+        fires=(_OVERTAKEN,),
+    ),
+    Case(
+        alert="RetentionOvertakesMirror",
         name="everything is copied",
         series={_LEFT: "600x10", _WAITED: "0x10", _CATCHES_UP: "0x10"},
         at="5m",
