@@ -26,7 +26,6 @@ from ops.recovery.mirror_context import latest_verification
 
 REQUEST_LIMIT = 1_048_576
 """`max.request.size` of a producer that sets none (org.apache.kafka.clients.producer.ProducerConfig)."""
-_REQUEST_SIZE, _OF_WORKERS = "producer.override.max.request.size", "producer.max.request.size"
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the package has no types here
 
 
@@ -116,7 +115,8 @@ def orphans(readings: MirrorReadings) -> dict[str, str]:
 def large_records(readings: MirrorReadings) -> tuple[LargeRecord, ...]:
     """Return the partitions of which a record that is not copied is larger than a limit of the target or the producer.
 
-    Only the first records behind the position are read, where a mirror stands that cannot go on.
+    Only the first records behind the position are read, where a mirror stands that cannot go on. A producer judges a
+    record as it is, a topic a batch as it comes: nobody knows how large one is that the producer compresses.
     """
     lag, request = readings.lag(), readings.pair.request
     if lag is None:
@@ -128,12 +128,14 @@ def large_records(readings: MirrorReadings) -> tuple[LargeRecord, ...]:
         return ()
     remote = {topic: request.mirror.target_topic(topic) for topic, _ in large}
     configs = topic_configs(readings.target.cluster, remote.values()).found
-    request_limit = _request_limit(readings, request.mirror)
+    producer = _producer(readings, request.mirror)
+    request_limit = None if producer is None else int(producer.get("max.request.size") or REQUEST_LIMIT)
+    compresses = (producer or {}).get("compression.type") not in (None, "none")
     found = []
     for tp, size in sorted(large.items()):
         name = remote[tp.topic]
         setting = configs.get(name, {}).get("max.message.bytes")
-        topic_limit = int(setting.value) if setting is not None and setting.value else None
+        topic_limit = int(setting.value) if setting is not None and setting.value and not compresses else None
         if any(limit is not None and size > limit for limit in (topic_limit, request_limit)):
             found.append(
                 LargeRecord(
@@ -148,20 +150,24 @@ def large_records(readings: MirrorReadings) -> tuple[LargeRecord, ...]:
     return tuple(found)
 
 
-def _request_limit(readings: MirrorReadings, mirror: Mirror) -> int | None:
-    """Return `max.request.size` of the mirror's producer; None if neither Connect nor the resource reports it."""
+def _producer(readings: MirrorReadings, mirror: Mirror) -> dict[str, Any] | None:
+    """Return what is set of the mirror's producer; None if neither Connect nor the resource reports it."""
     config = connector_config(mirror)
     resource = readings.resource()
     document: Mapping[str, Any] = resource.document if resource is not None else {}
     if config is None and not document:
         return None
     spec = document.get("spec") or {}
-    workers = [spec.get("target") or {}, *(spec.get("clusters") or [])]
-    of_workers = [
-        one["config"]["producer.max.request.size"] for one in workers if _has(one, "producer.max.request.size")
-    ]
-    value = (config or {}).get(_REQUEST_SIZE) or _in_resource(spec) or (of_workers or [REQUEST_LIMIT])[0]
-    return int(value)
+    connectors = [one.get("sourceConnector") or {} for one in spec.get("mirrors") or []]
+    found: dict[str, Any] = {}
+    for prefix, holders in (
+        ("producer.", [*(spec.get("clusters") or []), spec.get("target") or {}]),
+        ("producer.override.", [*connectors, {"config": config}]),
+    ):
+        for holder in holders:
+            options = holder.get("config") or {}
+            found |= {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}
+    return found
 
 
 def connector_config(mirror: Mirror) -> Mapping[str, str] | None:
@@ -175,12 +181,3 @@ def connector_config(mirror: Mirror) -> Mapping[str, str] | None:
         return dict(answer.json())
     except NO_ANSWER:
         return None
-
-
-def _in_resource(spec: Mapping[str, Any]) -> Any:
-    connectors = [one.get("sourceConnector") or {} for one in spec.get("mirrors") or []]
-    return next((one["config"][_REQUEST_SIZE] for one in connectors if _has(one, _REQUEST_SIZE)), None)
-
-
-def _has(holder: Mapping[str, Any], key: str) -> bool:
-    return key in (holder.get("config") or {})

@@ -64,6 +64,11 @@ def test_a_log_that_ends_in_front_of_the_position_is_another_one_or_was_cut_off(
         ({}, {"spec": {"target": {"config": {"producer.max.request.size": 8}}}}, 8),
         (None, {"spec": {"mirrors": [{"sourceConnector": {"config": {"producer.override.max.request.size": 9}}}]}}, 9),
         (None, {}, None),
+        (
+            {"producer.override.max.request.size": "7"},
+            {"spec": {"target": {"config": {"producer.max.request.size": 8}}}},
+            7,
+        ),
     ],
 )
 def test_the_producers_limit_is_that_of_the_connector_else_of_the_workers(
@@ -72,7 +77,8 @@ def test_the_producers_limit_is_that_of_the_connector_else_of_the_workers(
     monkeypatch.setattr(log_probes, "connector_config", lambda _: connector)
     resource = SimpleNamespace(document=document)
     readings: Any = SimpleNamespace(resource=lambda: resource)
-    assert log_probes._request_limit(readings, MIRROR) == limit
+    found = log_probes._producer(readings, MIRROR)
+    assert (None if found is None else int(found.get("max.request.size", log_probes.REQUEST_LIMIT))) == limit
 
 
 def test_a_record_within_all_limits_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +95,12 @@ def test_a_record_within_all_limits_is_no_finding(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(log_probes, "record_bytes", lambda *_: sizes)
     limits = {"items": {"max.message.bytes": SimpleNamespace(value="1048588")}}
     monkeypatch.setattr(log_probes, "topic_configs", lambda *_: SimpleNamespace(found=limits))
-    monkeypatch.setattr(log_probes, "_request_limit", lambda *_: 1_048_588)
+    producer = {"max.request.size": "1048588"}
+    monkeypatch.setattr(log_probes, "_producer", lambda *_: producer)
     assert log_probes.large_records(readings) == ()
     sizes[TopicPartition("items", 0)] = 1_048_589
     assert [one.size for one in log_probes.large_records(readings)] == [1_048_589]
+    producer |= {"max.request.size": "5000000", "compression.type": "lz4"}
+    assert log_probes.large_records(readings) == (), "nobody knows how large its batch will be"
+    producer["compression.type"] = "none"
+    assert [one.request_limit for one in log_probes.large_records(readings)] == [5_000_000]
