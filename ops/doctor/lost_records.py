@@ -32,7 +32,10 @@ def _retention(seen: Observations) -> Iterator[Finding]:
             yield finding("retention-overtakes-mirror", where, _time_left(first), **facts)
         if deleted := {one.partition: one.deleted for one in ones if one.deleted}:
             offsets = ", ".join(f"{count} of partition {number}" for number, count in sorted(deleted.items()))
-            what = f"offsets after the mirror's position were deleted before it has passed them: {offsets}"
+            what = (
+                f"offsets after the mirror's position were deleted before it has passed them: {offsets}. They were "
+                "records, unless transactions have ended or were aborted there: no broker tells any more"
+            )
             yield finding("retention-overtook-mirror", where, what, **facts)
 
 
