@@ -373,8 +373,12 @@ def _require_passed(found: Mapping[str, Any]) -> None:
 
 
 def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What every `up` prints: the verdict, the report with all checks, and the names of those that do not hold."""
+    """What every `up` prints: the verdict, the report with all checks, and the names of those that do not hold.
+
+    `passed` is false where the run failed the `up`: what it left unknown was not allowed, or is not any more.
+    """
     # A check without an answer comes back from the engine without `ok`.
     by_answer = {key: [check["name"] for check in found["checks"] or () if check.get("ok") is ok] for key, ok in _OPEN}
     shown = {key: found[key] for key in ("verdict", "report", "finishedAt", "recordsCompared")}
-    return shown | {key: ", ".join(names) for key, names in by_answer.items() if names}
+    refused = {"passed": False} if found["passed"] is False else {}
+    return shown | {key: ", ".join(names) for key, names in by_answer.items() if names} | refused

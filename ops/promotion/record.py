@@ -252,7 +252,9 @@ def missing_verifications(stack: str, proofs: list[VerificationStatus], now: dat
 
 
 def _status(stack: str, mirror: str, found: Raw, request: Raw) -> VerificationStatus:
-    allowed = set((request.get("limits") or {}).get("allow_unknown") or ())
+    # What the run forgave, where it says so: of a stack's `allowUnknown` it forgives less once there are records.
+    forgiven = found.get("allowed_unknown", (request.get("limits") or {}).get("allow_unknown"))
+    allowed = set() if found.get("passed") is False else set(forgiven or ())
     unmet = [
         each["name"]
         for each in verify.checks_of(found)

@@ -22,8 +22,9 @@ import json, pathlib, sys
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 folder = pathlib.Path(arguments["--report-dir"])
 folder.mkdir(parents=True, exist_ok=True)
-check = {"name": "records_complete", "ok": VERDICT == "pass", "expected": "", "observed": ""}
-(folder / "report.json").write_text(json.dumps({"verdict": VERDICT, "checks": [check]}))
+ok = {"pass": True, "unknown": None}.get(VERDICT, False)
+check = {"name": "records_complete", "ok": ok, "expected": "", "observed": ""}
+(folder / "report.json").write_text(json.dumps({"verdict": VERDICT, "checks": [check], **REPORTED}))
 sys.exit(int(VERDICT != "pass"))
 """
 DEV_FILE = """\
@@ -72,16 +73,27 @@ class Stand:
         self.pulumi.answers("stack ls", stdout=json.dumps(listed))
 
     def verified(
-        self, verdict: str | None, moment: datetime | None, *, unknown: str | None = None, pods: bool = False
+        self,
+        verdict: str | None,
+        moment: datetime | None,
+        *,
+        unknown: str | None = None,
+        pods: bool = False,
+        refused: bool = False,
+        allowed: str = "lag",
     ) -> None:
-        """What the mirror's latest verification found, and when; of one by pods only Pulumi's state knows it."""
+        """What the mirror's latest verification found, and when; of one by pods only Pulumi's state knows it.
+
+        `refused`: the `up` failed by it. `allowed` is the check that the stack allows to be unknown.
+        """
         checks = [{"name": "records_complete", "ok": verdict != "fail"}]
         checks += [{"name": unknown, "ok": None}] if unknown else []
         found: Document = {"verdict": verdict, "checks": checks, "report": "r.html"}
         found |= {"finishedAt": moment.isoformat()} if moment and not pods else {}
+        found |= {"passed": False} if refused else {}
         outputs = {
             "mirrors": {"mm2": {"sourceStack": "dev"}, "other": {"sourceStack": "elsewhere"}},
-            "verificationRequests": {"mm2": {"limits": {"allow_unknown": ["lag"]}}},
+            "verificationRequests": {"mm2": {"limits": {"allow_unknown": [allowed]}}},
             "verificationEnvironment": {"mm2": {"SOURCE_PASSWORD": SECRET}},
             "verifications": {"mm2": found if verdict else None},
         }
@@ -119,14 +131,16 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
     return stand
 
 
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: str) -> None:
-    """Put a made-up `spark` package where the job is started."""
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: str, **reported: Any) -> None:
+    """Put a made-up `spark` package where the job is started; `reported` is in its report too."""
     package = tmp_path / "spark"
     # A file that is written again within a second, and is as long, would be taken for the one that was compiled.
     shutil.rmtree(package, ignore_errors=True)
     package.mkdir()
     (package / "__init__.py").touch()
-    (package / "__main__.py").write_text(JOB.replace("VERDICT", repr(verdict)), encoding="utf-8")
+    (package / "__main__.py").write_text(
+        JOB.replace("VERDICT", repr(verdict)).replace("REPORTED", repr(reported)), encoding="utf-8"
+    )
     monkeypatch.setattr(verify, "PROJECT", tmp_path)
 
 

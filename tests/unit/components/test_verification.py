@@ -13,7 +13,7 @@ import pytest
 
 from components import verification_run
 from components import verification_run as verification_job
-from components.verification.verification import fingerprint, named_checkpoints
+from components.verification.verification import _shown, fingerprint, named_checkpoints
 from components.verification_run import VerificationProvider, must_run, source_has_records, whole_numbers
 
 from ...support.component_settings import mirror
@@ -72,6 +72,14 @@ def test_a_proof_of_an_empty_pair_is_renewed_once_there_are_records(
     assert asked == (
         [({"limits": {"deadline_seconds": 9}}, {"PASSWORD": SECRET})] if olds in (EMPTY, EMPTY_AS_KEPT) else []
     )
+
+
+@pytest.mark.parametrize(("passed", "more"), [(True, {}), (None, {}), (False, {"passed": False})])
+def test_a_run_that_failed_the_up_says_so_in_the_outputs(passed: bool | None, more: dict[str, bool]) -> None:
+    found = {"passed": passed, "verdict": "unknown", "report": "r", "finishedAt": "now", "recordsCompared": 0}
+    shown = _shown({**found, "checks": [{"name": "records_complete"}]})
+    del found["passed"]
+    assert shown == {**found, "unknown": "records_complete", **more}
 
 
 def test_a_source_that_does_not_answer_has_no_records_that_anybody_knows_of() -> None:

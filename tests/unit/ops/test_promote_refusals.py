@@ -60,6 +60,20 @@ def test_what_a_stack_may_leave_unknown_is_green(stand: Stand) -> None:
     assert document(promote(stand, "--dry-run", "--json"), 0)["result"] == "planned"
 
 
+def test_what_the_run_itself_forgave_no_more_is_not_green(
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand.verified("unknown", PROVEN, unknown="lag", refused=True)
+    (problem,) = document(promote(stand, "--dry-run", "--json"), 1)["problems"]
+    assert "got unknown: lag" in problem
+    stand.verified("pass", PROVEN, allowed="records_complete")
+    job(tmp_path, monkeypatch, "unknown", allowed_unknown=["records_complete"])
+    assert document(promote(stand, "--dry-run", "--json", "--verify"), 0)["result"] == "planned"
+    job(tmp_path, monkeypatch, "unknown", allowed_unknown=[])
+    (problem,) = document(promote(stand, "--dry-run", "--json", "--verify"), 1)["problems"]
+    assert "got unknown: records_complete" in problem
+
+
 def test_an_old_proof_is_accepted_for_a_reason_that_is_recorded_and_a_red_one_never(stand: Stand) -> None:
     reason = ["--without-verification", "moved to new disks, CHG-17"]
     stand.verified("pass", LONG_AGO)
