@@ -105,12 +105,12 @@ def setting(name: str, round_trip_ms: int, here: Throughput) -> Setting:
 
 
 def rate(samples: Sequence[Sample], settled_at: float) -> float:
-    """Return records a second between the first sample at `settled_at` and the first with the last number of records.
+    """Return records a second from the first sample at `settled_at` to the last one, also if it stands at its end.
 
     Raises BenchmarkError if nothing arrived between them.
     """
     first = next((sample for sample in samples if sample.at_s >= settled_at), samples[-1])
-    last = next(sample for sample in samples if sample.records == samples[-1].records)
+    last = samples[-1]  # where all has arrived nothing is sampled any more
     if last.at_s <= first.at_s or last.records <= first.records:
         raise BenchmarkError("mirror: records must arrive while it is measured (got none). Take more records.")
     return (last.records - first.records) / (last.at_s - first.at_s)

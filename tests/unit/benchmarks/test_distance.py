@@ -80,9 +80,10 @@ def test_where_packets_cannot_be_delayed_the_reason_is_named(monkeypatch: pytest
     assert line.tunnel_problem() == f"no {line.DEVICE}"
 
 
-def test_a_rate_counts_from_when_the_mirror_has_settled_to_the_last_arrival() -> None:
+def test_a_rate_counts_from_when_the_mirror_has_settled_and_leaves_no_pause_out() -> None:
     samples = [Sample(0, 0, 0), Sample(1, 500, 0), Sample(3, 700, 0), Sample(5, 900, 0), Sample(9, 900, 0)]
-    assert rate(samples, settled_at=3) == 100
+    assert rate(samples[:4], settled_at=3) == 100
+    assert rate(samples, settled_at=3) == pytest.approx(200 / 6)
     with pytest.raises(BenchmarkError, match="must arrive while it is measured"):
         rate(samples, settled_at=5)
 
