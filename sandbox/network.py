@@ -260,9 +260,7 @@ def change(state: SandboxState, conditions: Conditions, cluster: str | None, rep
 
 def _left(state: SandboxState, files: NetworkFiles, network: Network) -> list[str]:
     """Clusters without a network yet, and proxies that are not there; those that are there get their conditions."""
-    layouts = {path: read_json(path) for path in _layouts(state)}
-    left = [f"cluster {path.parent.name}" for path, layout in layouts.items() if not layout.get("network")]
-    expected = [proxy.name for path, layout in layouts.items() for proxy in proxies_of(path, layout)]
+    left, expected = _expected(state)
     with toxiproxy(files) as api:
         if api is None or not api.answers():
             return [*left, *expected]
@@ -270,6 +268,13 @@ def _left(state: SandboxState, files: NetworkFiles, network: Network) -> list[st
         for name in present.keys() & set(expected):
             api.set_toxics(name, present[name]["toxics"], network.of(name.split(".")[1]))
     return [*left, *(name for name in expected if name not in present)]
+
+
+def _expected(state: SandboxState) -> tuple[list[str], list[str]]:
+    """Clusters that are not behind the network, and the names of the proxies that must be there."""
+    layouts = {path: read_json(path) for path in _layouts(state)}
+    outside = [f"cluster {path.parent.name}" for path, layout in layouts.items() if not layout.get("network")]
+    return outside, [proxy.name for path, layout in layouts.items() for proxy in proxies_of(path, layout)]
 
 
 def proxies_of(layout: Path, content: Mapping[str, Any]) -> list[Proxy]:
@@ -296,8 +301,12 @@ def described(state: SandboxState) -> str | None:
             present = api.proxies()
         except NetworkError:
             return f"{network} was asked for (toxiproxy does not answer: what the lines do is not known)"
-    wrong = [name for name, proxy in present.items() if not _has(proxy, network.of(name.split(".")[1]))]
-    return f"{network} (proxies: {len(present)}{', not as asked for: ' + ', '.join(sorted(wrong)) if wrong else ''})"
+    wrong = sorted(name for name, proxy in present.items() if not _has(proxy, network.of(name.split(".")[1])))
+    outside, expected = _expected(state)
+    left = [*outside, *(name for name in expected if name not in present)]
+    notes = {"not as asked for": wrong, "missing": left}
+    words = [f"proxies: {len(present)}", *(f"{what}: {', '.join(names)}" for what, names in notes.items() if names)]
+    return f"{network} ({', '.join(words)})"
 
 
 def document(state: SandboxState) -> Document | None:

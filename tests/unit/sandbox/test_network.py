@@ -233,6 +233,9 @@ def test_a_proxy_that_differs_from_what_was_asked_for_is_named(
     assert found is not None
     assert found["everywhere"]["latency_ms"] == 20
     assert len(found["proxies"][NAME]["toxics"]) == 1
+    left = server.proxies.pop(NAME)
+    assert network.described(state) == f"latency 20 ms (proxies: 1, missing: {NAME})"
+    server.proxies[NAME] = left
     files.address.unlink()
     assert network.described(state) == "latency 20 ms (no proxy yet: no cluster is exposed)"
 
