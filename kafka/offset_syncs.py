@@ -25,6 +25,8 @@ STRETCHES_MAX = 4096
 """Stretches that are kept of a partition, 96 KiB; the oldest quarter is dropped when there are more."""
 UNEVEN_SYNCS = 1000
 """Syncs that are not joined after two between which the target has advanced further than the source."""
+UNSYNCED_MAX = 1000
+"""Records behind a sync that a mirror may have copied without another one: `offset.lag.max` is 100 by default."""
 _HEAD, _OFFSET, _VERSION = struct.Struct("<BBBI"), struct.Struct("<q"), 1
 _BOUNDS = 2  # pairs that a failback writes after a negative offset: they bound a log, and need not be of records
 
@@ -60,49 +62,60 @@ class OffsetMap:
     _interrupted: bool = False
     _uneven: int = 0
     _bounds: int = 0
+    _again: "OffsetMap | None" = None
+    _until: int = 0
 
-    def add(self, upstream: int, downstream: int) -> None:
-        """Take in the next sync.
+    def add(self, upstream: int, downstream: int) -> bool:
+        """Take in the next sync; return whether all that was known before is forgotten.
 
         A source offset that goes back is that of a restarted mirror, which repeats records: what was proven in front
-        of it stays. A target offset that goes back belongs to a log that is not there any more: all is forgotten. So
-        it is by a negative offset, which a failback writes in front of two pairs that are left out.
+        of it stays, and the first copies count until all of them are there once more. A target offset that goes back
+        belongs to a log that is not there any more: all is forgotten. So it is by a negative offset, which a failback
+        writes in front of two pairs that are left out.
         """
         if upstream < 0 or downstream < 0:
             self.clear()
             self._bounds = _BOUNDS
-            return
+            return True
         if self._bounds:
             self._bounds -= 1
-            return
-        self._cut(upstream)
+            return False
         last = self._end()
+        if last is not None and downstream > last.downstream and self._is_repeated(last, upstream, downstream):
+            return self._repeat(last, upstream, downstream)
+        self._again = None
+        self._cut(upstream)
+        last, forgotten = self._end(), False
         if last is not None and downstream <= last.downstream:
             self.clear()
+            forgotten = True
         elif last is not None:
             step, target_step = upstream - last.upstream, downstream - last.downstream
             self._uneven = UNEVEN_SYNCS if target_step > step else max(0, self._uneven - 1)
             if step == target_step and (step == 1 or (self.linear and not self._uneven and not self._interrupted)):
                 self._last[-1] = upstream
                 self._interrupted = False
-                return
+                return False
         self._interrupted = False
         self._append(upstream, upstream, downstream)
+        return forgotten
 
     def interrupt(self) -> None:
         """Note that syncs may be missing between the last one and the next: these two are not joined."""
         self._interrupted = True
+        if self._again is not None:
+            self._again.interrupt()
 
     def clear(self) -> None:
         """Forget everything: the topic was created again on one of the sides."""
         del self._first[:], self._last[:], self._target[:]
-        self._interrupted, self._uneven, self._bounds = False, 0, 0
+        self._interrupted, self._uneven, self._bounds, self._again = False, 0, 0, None
 
     def image(self, offset: int) -> OffsetImage | None:
         """Return where a source offset lies on the target; None if it lies before all that is known."""
         at = bisect_right(self._first, offset) - 1
         if at < 0:
-            return None
+            return None if self._again is None else self._again.image(offset)
         anchor = OffsetSync(self._last[at], self._target[at] + self._last[at] - self._first[at])
         if offset <= anchor.upstream + 1:  # what follows a record lies behind it on the target too
             return OffsetImage(self._target[at] + offset - self._first[at], True, anchor)
@@ -117,7 +130,8 @@ class OffsetMap:
         """Return all that is known, in a few bytes a stretch."""
         columns = (*self._first, *self._last, *self._target)
         body = struct.pack(f"<{len(columns)}q", *columns)
-        return _HEAD.pack(_VERSION, self._interrupted, self._bounds, self._uneven) + zlib.compress(body)
+        interrupted = self._interrupted or self._again is not None  # what is repeated now is not kept
+        return _HEAD.pack(_VERSION, interrupted, self._bounds, self._uneven) + zlib.compress(body)
 
     @classmethod
     def unpack(cls, data: bytes, *, linear: bool = True) -> Self:
@@ -144,6 +158,35 @@ class OffsetMap:
         if not self._first:
             return None
         return OffsetSync(self._last[-1], self._target[-1] + self._last[-1] - self._first[-1])
+
+    def _is_repeated(self, last: OffsetSync, upstream: int, downstream: int) -> bool:
+        """Whether the target may hold a copy of this record, or of one behind it, in front of this one.
+
+        A mirror without transactions writes more than the source holds only if it repeats. It may begin with one of
+        the few records that it had copied behind `last`.
+        """
+        target_step = downstream - last.downstream
+        ahead = upstream - last.upstream < target_step <= UNSYNCED_MAX and self.linear and not self._interrupted
+        return self._again is not None or upstream <= last.upstream or ahead
+
+    def _repeat(self, last: OffsetSync, upstream: int, downstream: int) -> bool:
+        """Hold back a sync of records that are on the target already; take over the held ones once all are repeated.
+
+        Until then a group that goes on at a second copy would skip those of which the target has the first one only.
+        Behind `last` there are at most as many of them as the target has offsets up to the first second copy.
+        """
+        if self._again is None:
+            self._again = type(self)(self.linear, self.stretches_max, _uneven=UNEVEN_SYNCS)
+            self._until = last.upstream + downstream - last.downstream - 1
+        again = self._again
+        forgotten = again.add(upstream, downstream)
+        if upstream >= self._until:
+            self._again = None
+            self._cut(again._first[0])
+            for stretch in again.stretches():
+                self._append(*stretch)
+            self._interrupted, self._uneven = again._interrupted, again._uneven
+        return forgotten
 
     def _cut(self, upstream: int) -> None:
         """Forget what is known of this source offset and all behind it."""

@@ -277,7 +277,45 @@ def test_what_was_proven_in_front_of_a_restart_stays() -> None:
     }
 
 
-CHANGES: dict[str, Callable[[OffsetMap], None]] = {
+@cases(200)
+@given(steps(RECORD, GAP, PERIODIC, RESTART), st.integers(1, 30), st.integers(1, 30))
+def test_nothing_is_skipped_if_the_source_ends_while_a_mirror_repeats_records(
+    taken: list[Step], repeated: int, copied: int
+) -> None:
+    mirror = mirrored([(RECORD, 8), *taken])
+    again = sorted(mirror.copies)[-repeated:]
+    mirror.step(RESTART, 0)
+    for upstream in again[:copied]:
+        mirror._copy(upstream)
+    require_true(mirror, learnt(mirror))
+
+
+def test_first_copies_count_until_all_records_of_a_restart_are_repeated() -> None:
+    known, images = OffsetMap(), []
+    add(known, (0, 0), (20, 20))
+    for upstream, downstream in ((10, 23), (16, 29), (22, 35)):
+        known.add(upstream, downstream)
+        image = OffsetMap.unpack(known.pack()).image(15)
+        assert image == known.image(15)
+        images.append(None if image is None else (image.offset, image.proven))
+    assert images == [(15, True), (15, True), (24, False)]
+
+
+@pytest.mark.parametrize(("downstream", "interrupted"), [(5100, False), (150, True)])
+def test_more_offsets_of_the_target_than_a_restart_explains_hold_nothing_back(
+    downstream: int, interrupted: bool
+) -> None:
+    known = OffsetMap()
+    add(known, (0, 0), (20, 20))
+    if interrupted:
+        known.interrupt()
+    known.add(100, downstream)
+    image = known.image(101)
+    assert image is not None
+    assert (image.offset, image.proven) == (downstream + 1, True)
+
+
+CHANGES: dict[str, Callable[[OffsetMap], object]] = {
     "the target's log ends further in front": lambda known: known.add(30, 5),
     "all is cleared": OffsetMap.clear,
     "a failback bounds the log": lambda known: add(known, (-1, -1), (0, 0), (50, 40)),
