@@ -28,6 +28,8 @@ from ops.recovery.mirror_context import MirrorContext
 STATES = ("exact", "behind", "unproven", "unknown", "active", "foreign", "refused")
 """What a position can be, see `Round`."""
 STRETCHES_AT_ONCE = 200
+LOOKED_AGAIN_EVERY = 30
+"""Rounds in which each position that is set already is read once on the target: MirrorMaker or a tool may move it."""
 CHECKPOINTS_EVERY = 5
 """Rounds after which MirrorMaker's checkpoints are read again, if it is to be known who has set a position."""
 _Pairs = tuple[OffsetSync, OffsetSync | None]
@@ -122,7 +124,12 @@ class Follower:
         self._read_syncs()
         if lost is None:
             self._forget_recreated()
-        self._translate(with_records=lost is None)
+        between = self._translate()
+        try:
+            if between and lost is None:
+                self._compare(between)
+        except ClusterError as error:  # a partition without a leader keeps no group of the others from being set
+            lost = error
         set_offsets, more = self._set()
         if lost is not None:
             raise lost
@@ -208,12 +215,15 @@ class Follower:
         self._changed.add(tp)
         if sync is None:
             self._forget(tp)
-        else:
-            self._maps.setdefault(tp, OffsetMap()).add(sync.upstream, sync.downstream)
+        elif self._maps.setdefault(tp, OffsetMap()).add(sync.upstream, sync.downstream):
+            self._forget_positions(tp)
 
     def _forget(self, tp: TopicPartition) -> None:
         self._changed.add(tp)
         self._maps.pop(tp, None)
+        self._forget_positions(tp)
+
+    def _forget_positions(self, tp: TopicPartition) -> None:
         self._proved.pop(tp, None)
         for of_group in self._positions.values():
             if tp in of_group:
@@ -232,8 +242,11 @@ class Follower:
                 for tp in [tp for tp in self._maps if tp.topic == topic]:
                     self._forget(tp)
 
-    def _translate(self, *, with_records: bool) -> None:
-        """Find the images of all positions that are not exact yet: by the offset syncs, then by the records."""
+    def _translate(self) -> dict[TopicPartition, dict[_Pairs, list[_Position]]]:
+        """Find the images of all positions that are not exact yet, by the offset syncs.
+
+        Return those that lie between two syncs: the records may prove more of them.
+        """
         between: dict[TopicPartition, dict[_Pairs, list[_Position]]] = {}
         for of_group in self._positions.values():
             for tp, one in of_group.items():
@@ -244,8 +257,7 @@ class Follower:
                 one.find(image)
                 if image is not None and not image.proven:
                     between.setdefault(tp, {}).setdefault((image.anchor, image.following), []).append(one)
-        if between and with_records:
-            self._compare(between)
+        return between
 
     def _compare(self, between: Mapping[TopicPartition, Mapping[_Pairs, list[_Position]]]) -> None:
         """Compare the records of some stretches: of each partition one, of all partitions so many, in their turn."""
@@ -287,11 +299,12 @@ class Follower:
 
     def _set(self) -> tuple[int, list[str]]:
         """Set what differs from what this process has set last, in groups without members."""
-        changed = {
-            group: {tp: one for tp, one in of_group.items() if one.wanted is not None and one.wanted != one.set_to}
-            for group, of_group in self._positions.items()
-        }
-        changed = {group: of_group for group, of_group in changed.items() if of_group}
+        changed: dict[str, dict[TopicPartition, _Position]] = {}
+        for number, (group, of_group) in enumerate(self._positions.items()):
+            again = (number + self._rounds) % LOOKED_AGAIN_EVERY == 0
+            for tp, one in of_group.items():
+                if one.wanted is not None and (again or one.wanted != one.set_to):
+                    changed.setdefault(group, {})[tp] = one
         if not changed:
             return 0, []
         states = self.target.group_states()
@@ -299,8 +312,11 @@ class Follower:
             for one in changed.pop(group).values():
                 one.state, one.set_to = "active", None
         unread: dict[str, ClusterError] = {}
-        found = group_commits.read(self.target, [group for group in changed if group in states], unread)
+        # All of them: a broker that is starting does not list its groups, but they stand where somebody has set them.
+        found = group_commits.read(self.target, changed, unread)
         problems = [str(error) for error in unread.values()]
+        for one in (one for group in unread for one in changed[group].values()):
+            one.state, one.set_to = "refused", None
         ends = self._ends(changed)
         decided = {
             group: dict(self._decide(group, of_group, found.get(group, {}), ends))

@@ -1,0 +1,88 @@
+"""Groups that are followed while something else goes wrong: brokers, logs and positions that change in between."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from kafka import group_commits
+from kafka.checkpoints import Checkpoint, CheckpointHistory
+from kafka.errors import ClusterError
+from ops.follow.follower import LOOKED_AGAIN_EVERY
+from tests.support.followed_sides import ITEMS, ORDERS, Followed
+from tests.unit.kafka import test_offset_syncs as simulated
+from tests.unit.ops.test_follow import copy
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> Followed:
+    return Followed(monkeypatch)
+
+
+def test_what_somebody_else_has_set_is_left_alone_while_its_broker_does_not_list_the_group(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    followed.on_target(38)
+    del followed.target.states[ORDERS]
+    assert followed.round() == {"foreign": 1}
+    assert followed.at() == 38
+
+
+def test_a_group_whose_offsets_on_the_target_cannot_be_read_is_not_called_exact(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+
+    def unreadable(_: object, groups: Iterable[str], unread: dict[str, ClusterError]) -> dict[str, Any]:
+        unread |= {group: ClusterError("target: not now") for group in groups}
+        return {}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(group_commits, "read", unreadable)
+        assert followed.round() == {"refused": 1}
+        assert followed.at() is None
+    assert followed.round() == {"exact": 1}
+
+
+@pytest.mark.parametrize(("at", "claimed", "state", "then"), [(20, True, "exact", 30), (10, False, "foreign", 10)])
+def test_a_group_that_is_moved_on_the_target_after_it_was_set_is_noticed(
+    followed: Followed, at: int, claimed: bool, state: str, then: int
+) -> None:
+    """MirrorMaker sets what it has read long before: it does not see what was set meanwhile."""
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    assert followed.round() == {"exact": 1}
+    followed.on_target(at)
+    if claimed:
+        followed.claimed.setdefault((ORDERS, *ITEMS), CheckpointHistory()).add(Checkpoint(30, at))
+    for _ in range(LOOKED_AGAIN_EVERY):
+        states = followed.round()
+    assert (states, followed.at()) == ({state: 1}, then)
+
+
+def test_partitions_that_cannot_be_read_keep_no_other_group_from_being_followed(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy(followed, (simulated.RECORD, 20), (simulated.BUSY, 1), (simulated.RECORD, 8))
+    followed.stands(10)
+    followed.stands(25, group="ahead")
+
+    def without_leader(*_: object) -> None:
+        raise ClusterError("source: items-0 has no leader")
+
+    monkeypatch.setattr(followed.source, "ends", without_leader)
+    with pytest.raises(ClusterError, match="has no leader"):
+        followed.round()
+    assert followed.at() == 10
+
+
+def test_a_group_that_rests_is_set_back_with_a_target_log_that_has_lost_its_end(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(40)
+    followed.round()
+    assert followed.at() == 40
+    followed.mirror.target_end = 30
+    copy(followed, (simulated.RECORD, 20))
+    assert followed.round() == {"exact": 1}
+    assert followed.at() == 30
