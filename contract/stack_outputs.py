@@ -102,6 +102,7 @@ class MirrorOutputs(MirrorIdentity):
     """How a mirror is declared. `active` is None for the reverse direction of another mirror.
 
     `failed_over` are topics that applications use at the target although the source is active for the others.
+    `exactly_once`: records are copied in transactions, whose markers take offsets of the target.
     """
 
     state: str = "running"
@@ -113,6 +114,7 @@ class MirrorOutputs(MirrorIdentity):
     workers_set_by: str | None = None
     rest_state: str = "stopped"
     alters_offsets: bool | None = None
+    exactly_once: bool = False
     namespace: str | None = None
     version: str | None = None
     source_cluster: str | None = None

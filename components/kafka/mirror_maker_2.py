@@ -274,6 +274,8 @@ def _stack_output(args: MirrorMaker2Args, workers_set_by: ReplicasOwner, connect
     if (moved := mirror.failed_over) is not None:
         parts = FailedOverOutputs(topics=moved.topics, groups=moved.groups, pending=moved.pending)
         outputs = outputs.model_copy(update={"failed_over": parts})
+    if mirror.exactly_once:
+        outputs = outputs.model_copy(update={"exactly_once": True})
     if mirror.clients is not None and mirror.clients.restart:
         outputs = outputs.model_copy(update={"restart_clients": True})
     return outputs.document()

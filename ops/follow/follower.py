@@ -207,15 +207,16 @@ class Follower:
         """Take in the maps that an earlier process has kept; return the first offset sync that they lack."""
         if self.kept is None or self._maps:
             return self._next_sync
-        found = self.kept.read(topic_ids(side, [topic]).get(topic, ""))
+        found = self.kept.read(topic_ids(side, [topic]).get(topic, ""), linear=not self.pair.outputs.exactly_once)
         self._maps, self._ids = found.maps, found.ids
         return found.next_sync
 
     def _learn(self, tp: TopicPartition, sync: OffsetSync | None) -> None:
+        linear = not self.pair.outputs.exactly_once  # the markers of its transactions take offsets of the target
         self._changed.add(tp)
         if sync is None:
             self._forget(tp)
-        elif self._maps.setdefault(tp, OffsetMap()).add(sync.upstream, sync.downstream):
+        elif self._maps.setdefault(tp, OffsetMap(linear)).add(sync.upstream, sync.downstream):
             self._forget_positions(tp)
 
     def _forget(self, tp: TopicPartition) -> None:

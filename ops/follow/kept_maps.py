@@ -50,8 +50,11 @@ class KeptMaps:
         self._written = time.monotonic()
         self._problem = ""
 
-    def read(self, syncs_id: str) -> FoundMaps:
-        """Return what was kept for the offset syncs topic of this id; nothing if there is none. Makes the topic."""
+    def read(self, syncs_id: str, *, linear: bool = True) -> FoundMaps:
+        """Return what was kept for the offset syncs topic of this id; nothing if there is none. Makes the topic.
+
+        `linear` is as in OffsetMap.
+        """
         self._syncs_id = syncs_id
         try:
             self._create()
@@ -60,7 +63,7 @@ class KeptMaps:
                 kept = {key: value for key, value in reader.read() if key is not None}
             finally:
                 reader.close()
-            return self._decoded(kept)
+            return self._decoded(kept, linear=linear)
         except (ClusterError, KafkaException, ValueError, KeyError, TypeError) as error:
             self._report(str(error))
             return FoundMaps()
@@ -112,7 +115,7 @@ class KeptMaps:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
 
-    def _decoded(self, kept: Mapping[bytes, bytes | None]) -> FoundMaps:
+    def _decoded(self, kept: Mapping[bytes, bytes | None], *, linear: bool) -> FoundMaps:
         """Raises ValueError, KeyError or TypeError for records that are not of this release."""
         found = FoundMaps()
         head = json.loads(kept.get(self._mirror.name.encode()) or b"null")
@@ -123,7 +126,7 @@ class KeptMaps:
             if key.startswith(prefix) and value is not None:
                 _, topic, number = key.decode().split("/")
                 ids, _, packed = value.partition(b"\n")
-                found.maps[TopicPartition(topic, int(number))] = OffsetMap.unpack(packed)
+                found.maps[TopicPartition(topic, int(number))] = OffsetMap.unpack(packed, linear=linear)
                 if known := json.loads(ids):
                     found.ids[topic] = known
         found.next_sync = int(head["nextSync"])

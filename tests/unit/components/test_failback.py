@@ -191,3 +191,10 @@ def test_commands_get_the_operators_capabilities(
     engine = Engine(status={**STATUS, "kafkaListeners": STATUS["listeners"]})
     reported = up(engine, target(mirrors=[mirror(**of_mirror)], **settings)).exports["mirrors"]["mm2"]
     assert (reported["restState"], reported["altersOffsets"]) == (rest, alters)
+
+
+@pytest.mark.parametrize("of_mirror", [{}, {"exactlyOnce": True}])
+def test_commands_get_whether_records_are_copied_in_transactions(of_mirror: dict[str, Any]) -> None:
+    engine = Engine(status={**STATUS, "kafkaListeners": STATUS["listeners"]})
+    reported = up(engine, target(mirrors=[mirror(**of_mirror)])).exports["mirrors"]["mm2"]
+    assert reported.get("exactlyOnce", False) is bool(of_mirror)

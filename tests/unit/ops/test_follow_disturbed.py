@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from kafka import group_commits
-from kafka.checkpoints import Checkpoint, CheckpointHistory
+from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync
 from kafka.errors import ClusterError
 from ops.follow.follower import LOOKED_AGAIN_EVERY
-from tests.support.followed_sides import ITEMS, ORDERS, Followed
+from ops.follow.kept_maps import KeptMaps
+from tests.support.followed_sides import ITEMS, ORDERS, SYNCS, Followed, KeptTopic
+from tests.support.recovery_pair import known
 from tests.unit.kafka import test_offset_syncs as simulated
 from tests.unit.ops.test_follow import copy
 
@@ -86,3 +88,23 @@ def test_a_group_that_rests_is_set_back_with_a_target_log_that_has_lost_its_end(
     copy(followed, (simulated.RECORD, 20))
     assert followed.round() == {"exact": 1}
     assert followed.at() == 30
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_equal_distances_of_a_mirror_with_transactions_prove_nothing(followed: Followed, restarted: bool) -> None:
+    topic: Any = KeptTopic(followed.target)
+    pair = known(SYNCS, exactlyOnce=True)
+    followed.follower = followed.started(KeptMaps(topic, pair.request.mirror, print))
+    followed.follower.pair = pair
+    copy(followed, (simulated.RECORD, 1), (simulated.BUSY, 1))
+    if restarted:
+        followed.round()
+        followed.follower.close()
+        followed.follower = followed.started(KeptMaps(topic, pair.request.mirror, print))
+        followed.follower.pair = pair
+    copy(followed, (simulated.GAP, 2), (simulated.RECORD, 2), (simulated.TARGET_ONLY, 2), (simulated.RECORD, 4))
+    copy(followed, (simulated.PERIODIC, 1), (simulated.FREE, 1))
+    assert followed.mirror.written == [OffsetSync(0, 0), OffsetSync(8, 8)]
+    followed.stands(4)
+    assert followed.round() == {"exact": 1}
+    assert not followed.mirror.skipped(4, followed.at() or 0)
