@@ -21,12 +21,15 @@ CONTEXT_KEY = "kubernetes:context"  # of Pulumi's Kubernetes provider
 _NAME = re.compile(r"Pulumi\.(?P<stack>.+)\.ya?ml")
 
 
-class _Loader(yaml.SafeLoader):
+_LIBYAML: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Parses in a tenth of the time, where PyYAML is built with libyaml."""
+_OPENERS_MAX = 10_000  # its composer calls itself for each level, and knows no limit
+
+
+class _RepeatedKeys(yaml.constructor.SafeConstructor):
     """YAML's plain values, with a memory for keys that a mapping holds twice."""
 
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self.twice: list[tuple[str, int, int]] = []
+    twice: list[tuple[str, int, int]]
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """A dict of the node; remembers each key that it holds again, with both lines."""
@@ -38,6 +41,14 @@ class _Loader(yaml.SafeLoader):
                     self.twice.append((key.value, first[key.value], line))
                 first.setdefault(key.value, line)
         return super().construct_mapping(node, deep)
+
+
+class _Loader(_RepeatedKeys, yaml.SafeLoader):
+    """Parses in Python: slow, with messages that this project explains."""
+
+
+_FastLoader: Any = type("_FastLoader", (_RepeatedKeys, _LIBYAML), {})
+"""Is tried first: what it accepts needs no message."""
 
 
 def load(path: Path) -> Stack:
@@ -133,10 +144,27 @@ def _servers(environment: Mapping[str, str]) -> dict[str, str]:
 @lru_cache(maxsize=32)
 def _parsed(text: str) -> tuple[Any, list[tuple[str, int, int]]]:
     """Return the document and its repeated keys. A command reads each stack file several times, and parsing is slow."""
-    loader = _Loader(text)
-    document = loader.get_single_data()
+    try:
+        document, twice = _constructed((_FastLoader if yaml_loader(text) is _LIBYAML else _Loader)(text))
+    except yaml.YAMLError:
+        document, twice = _constructed(_Loader(text))
     json.dumps(document, default=str, skipkeys=True)  # refuses what refers to itself
-    return document, loader.twice
+    return document, twice
+
+
+def _constructed(loader: _Loader) -> tuple[Any, list[tuple[str, int, int]]]:
+    loader.twice = []
+    return loader.get_single_data(), loader.twice
+
+
+def yaml_loader(text: str) -> type[yaml.SafeLoader]:
+    """Return the fastest safe loader for a text: libyaml's, unless the text may be nested too deep for it."""
+    return yaml.SafeLoader if sum(map(text.count, "[{-?")) > _OPENERS_MAX else _LIBYAML
+
+
+def parse_yaml(text: str) -> Any:
+    """Return the one document of a YAML text, as `yaml.safe_load` does; raises yaml.YAMLError."""
+    return yaml.load(text, Loader=yaml_loader(text))  # noqa: S506  # a safe one
 
 
 def read_values(path: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pulumi.events import Resource
 from settings import NAMESPACE
-from settings.files import read_values
+from settings.files import parse_yaml, read_values, yaml_loader
 
 _NAME = "name"
 _CONFIG, _MIRRORS = "config", f"{NAMESPACE}:mirrors"
@@ -143,7 +143,7 @@ def changed(text: str, mirror: str, values: Values) -> str:
             text = _with(text, pairs, key, value, in_flow=in_flow)
         else:
             text = _replaced(text, pairs[present][1], value)
-    if yaml.safe_load(text) != _expected(yaml.safe_load(before), mirror, values):
+    if parse_yaml(text) != _expected(parse_yaml(before), mirror, values):
         raise ValueError(mirror)
     return text
 
@@ -167,7 +167,7 @@ def replace_text(file: Path, text: str) -> None:
 
 def _entry(text: str, mirror: str) -> tuple[_Pairs, bool]:
     """Return the keys and values of the mirror's entry, and whether it is written in braces (flow style)."""
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    node = _composed(text)
     for key in (_CONFIG, _MIRRORS):
         node = next((value for name, value in _pairs(node) if name.value == key), None)
     entries = node.value if isinstance(node, yaml.SequenceNode) else []
@@ -175,6 +175,11 @@ def _entry(text: str, mirror: str) -> tuple[_Pairs, bool]:
         if any(name.value == _NAME and value.value == mirror for name, value in _pairs(entry)):
             return _pairs(entry), bool(entry.flow_style)
     raise ValueError(mirror)
+
+
+def _composed(text: str) -> yaml.Node | None:
+    """Return the text's nodes. libyaml does not count a byte order mark in their places."""
+    return yaml.compose(text, Loader=yaml.SafeLoader if text.startswith("\ufeff") else yaml_loader(text))
 
 
 def _pairs(node: yaml.Node | None) -> _Pairs:
@@ -221,7 +226,7 @@ def _scalar(value: Setting) -> str:
     """Return the value as YAML; a plain word needs no quotes."""
     if not isinstance(value, str):
         return json.dumps(value)
-    return value if _PLAIN.fullmatch(value) and yaml.safe_load(value) == value else json.dumps(value)
+    return value if _PLAIN.fullmatch(value) and parse_yaml(value) == value else json.dumps(value)
 
 
 def _expected(document: Any, mirror: str, values: Values) -> Any:
@@ -278,13 +283,13 @@ def with_setting(text: str, key: str, value: Lists | None, comment: str) -> str:
     else:
         end = _line_end(text, config.value[-1][1])
         result = text[:end] + ("" if text[:end].endswith("\n") else newline) + block + text[end:]
-    if yaml.safe_load(result) != _expected_setting(yaml.safe_load(text), key, value):
+    if parse_yaml(result) != _expected_setting(parse_yaml(text), key, value):
         raise ValueError(key)
     return result
 
 
 def _config(text: str) -> yaml.MappingNode:
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    root = _composed(text)
     pairs = root.value if isinstance(root, yaml.MappingNode) else []
     config = next((value for key, value in pairs if key.value == _CONFIG), None)
     if not isinstance(config, yaml.MappingNode) or config.flow_style or not config.value:

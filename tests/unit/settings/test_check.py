@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from settings.__main__ import main
+from settings.files import yaml_loader
 
 ROOT = Path(__file__).parents[3]
 THREE_MISTAKES = """\
@@ -48,6 +50,11 @@ def test_a_bad_file_ends_with_2_and_every_problem_with_its_key(tmp_path: Path) -
         "rt-inventory:mirrors[0].target.user",
         "rt-inventory:mirrors[0].source.stack",
     ]
+
+
+def test_a_text_that_may_be_nested_too_deep_for_libyaml_is_parsed_in_python() -> None:
+    assert [yaml_loader(opener * 10_001) for opener in ("[", "{", "- ", "? ")] == [yaml.SafeLoader] * 4
+    assert yaml_loader("- a\n" * 10_000) is not yaml.SafeLoader
 
 
 @pytest.mark.parametrize(
