@@ -7,6 +7,7 @@ to be one in a stack file is a problem, and is replaced before any message can r
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from settings.names import EXCEPTION
@@ -24,6 +25,7 @@ _SECRET_NAMES = (
     "private_key", "secret", "token", "credentials", "keystore_key", "basic_auth_user_info", "user_info", "webhook",
     "webhook_url",
 )  # fmt: skip
+_SECRET_ENDINGS = tuple(f"_{name}" for name in _SECRET_NAMES)
 _SECRET_VALUES = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"), "a private key"),
     (re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@"), "a password in an address"),
@@ -168,9 +170,13 @@ def _looks_like(key: str, value: Any) -> str | None:
             return what
     if key.startswith(EXCEPTION):  # the key names a rule, the value says why
         return None
+    return None if bare != text else _named_secret(key)
+
+
+@lru_cache(maxsize=1024)
+def _named_secret(key: str) -> str | None:
+    """What the value of a key seems to be by the key alone: keys recur, in lists above all."""
     words = _WORDS.sub("_", _CAMEL.sub("_", key).lower()).strip("_")
-    if words in _HARMLESS or bare != text:
-        return None
-    if any(words == name or words.endswith(f"_{name}") for name in _SECRET_NAMES):
+    if words not in _HARMLESS and f"_{words}".endswith(_SECRET_ENDINGS):
         return f"what looks like a {'password' if 'pass' in words or 'pwd' in words else 'secret'}"
     return None
