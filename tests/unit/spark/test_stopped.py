@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from contract.documents import parse
@@ -25,7 +24,7 @@ from spark.report.publish import as_junit, refused_document, stopped_document
 from spark.run_context import RunContext
 
 from ..contract.test_request import ENVIRONMENT, GOOD
-from .test_report import SCHEMA
+from .test_report import FOLLOWING
 
 NOW = datetime.now(UTC)
 ERROR = "source es-src (k1:9093, user reader): <is> down. Start it."
@@ -48,13 +47,13 @@ def run(folder: Path, document: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[i
         for number, handler in before.items():
             signal.signal(number, handler)
     written = json.loads((folder / "report" / "report.json").read_text())
-    jsonschema.validate(written, SCHEMA)
+    FOLLOWING.validate(written)
     return code, written
 
 
 def test_a_run_that_had_to_stop_reports_its_error_and_the_cut_it_had_taken() -> None:
     found = stopped_document(context(cut=CutState({("items", 0): 17})), ERROR, 2, NOW, [])
-    jsonschema.validate(json.loads(publish.as_json(found)), SCHEMA)
+    FOLLOWING.validate(json.loads(publish.as_json(found)))
     assert (found["verdict"], found["exit_code"], found["error"]) == ("error", 2, ERROR)
     assert found["cut"]["offsets"] == {"items-0": 17}
     assert found["source"] == {"alias": "es-src", "user": "reader", "bootstrap_servers": "127.0.0.1:1"}
@@ -90,7 +89,7 @@ def test_a_request_that_is_no_request_has_a_report_too(tmp_path: Path, text: str
     path = tmp_path / "request.json"
     path.write_text(text)
     refused = refused_document(path, ERROR, 2, NOW)
-    jsonschema.validate(json.loads(publish.as_json(refused)), SCHEMA)
+    FOLLOWING.validate(json.loads(publish.as_json(refused)))
     assert "&lt;is&gt; down" in as_html(refused)
     assert 'errors="1"' in as_junit(refused)
 
