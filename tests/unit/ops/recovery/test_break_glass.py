@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,8 @@ def settings(**changed: Any) -> dict[str, Any]:
     return target(mirrors=[mirror(clients=CLIENTS, **changed)], users=USERS)
 
 
-def program(**changed: Any) -> Engine:
+@cache
+def program(**changed: str) -> Engine:
     """What `pulumi up` makes of the stack."""
     engine = Engine()
     up(engine, settings(**changed))
