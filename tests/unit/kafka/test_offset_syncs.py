@@ -103,7 +103,7 @@ class SimulatedMirror:
 
 def steps(*kinds: str) -> st.SearchStrategy[list[Step]]:
     numbers = {RECORD: 8, GAP: 3, TARGET_ONLY: 2, RESTART: 6}
-    one = st.sampled_from(kinds).flatmap(lambda kind: st.tuples(st.just(kind), st.integers(1, numbers.get(kind, 1))))
+    one = st.one_of(*(st.tuples(st.just(kind), st.integers(1, numbers.get(kind, 1))) for kind in kinds))
     return st.lists(one, max_size=60)
 
 

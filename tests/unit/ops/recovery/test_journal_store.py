@@ -29,6 +29,7 @@ from tests.support.kept_objects import VALUES_MAX, KeptObjects
 from tests.support.mirror_api_server import serving
 
 NAME = "mm2-failover"
+NINE_DIGITS = range(10**9)
 
 
 @pytest.fixture
@@ -53,7 +54,10 @@ def offsets(groups: int, partitions: int, seed: int = 0) -> dict[str, Any]:
     names = [f"orders.v1.region-{number // 50}-{number % 50}" for number in range(partitions)]
     costs = {"repeated": 0, "skipped": 0, "left": 0}
     groups_of = {
-        f"group-{number}": {**costs, "offsets": {name: random.randrange(10**9) for name in names}}
+        f"group-{number}": {
+            **costs,
+            "offsets": dict(zip(names, random.choices(NINE_DIGITS, k=partitions), strict=True)),
+        }
         for number in range(groups)
     }
     return {"groups": groups_of, "finishedAt": "2026-11-22T08:00:00+00:00", "seconds": 12.5}
