@@ -2,7 +2,8 @@
 
 The SDK takes a stack trace for every resource, hands each request to a thread, starts a loop in that thread to encode
 the answer, and serves callbacks on ports. The stand-in reads no trace, answers at once from values that are all there,
-and calls nobody back.
+and calls nobody back. Of a nested value the SDK also makes an Output for every key, item and leaf, with a task each;
+a value in which there is nothing to wait for becomes one Output here.
 """
 
 import asyncio
@@ -12,7 +13,8 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
-from pulumi.runtime import _callbacks, mocks
+from pulumi.output import Output, _OutputData
+from pulumi.runtime import _callbacks, mocks, rpc
 from pulumi.runtime import resource as resources
 from pulumi.runtime.proto import source_pb2
 
@@ -61,6 +63,44 @@ def _result(coroutine: Coroutine[Any, Any, Result]) -> Result:
     raise AssertionError("a stand-in for the engine must answer with values that are all there")
 
 
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+_from_input = Output.from_input
+_contains_unknowns = rpc.contains_unknowns
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of a value of plain dicts, lists and leaves; raises TypeError if anything else is in it."""
+    kind = type(value)
+    if kind in _LEAVES:
+        return value
+    if kind is dict:
+        if not all(type(key) is str for key in value):
+            raise TypeError(value)
+        return {key: _copied(item) for key, item in value.items()}
+    if kind is list:
+        return [_copied(item) for item in value]
+    raise TypeError(kind)
+
+
+def _output(value: Any) -> Output[Any]:
+    """What `Output.from_input` returns."""
+    try:
+        data: _OutputData[Any] = _OutputData(resources=set(), value=None, is_known=True, is_secret=False)
+        data.value = _copied(value)
+    except TypeError:
+        named = type(value) is dict and all(type(key) is str for key in value)
+        return Output.all(**value) if named else _from_input(value)
+    output: Output[Any] = object.__new__(Output)
+    output._data = asyncio.Future()  # done: unlike a task, it is nothing that the program's end waits for
+    output._data.set_result(data)
+    return output
+
+
+def _has_unknowns(value: Any) -> bool:
+    """What `contains_unknowns` returns, without a walk from a leaf."""
+    return type(value) not in _LEAVES and _contains_unknowns(value)
+
+
 @contextmanager
 def answering_at_once() -> Iterator[None]:
     """Let programs of this process leave out what only an engine needs; their loop must be a PromptLoop."""
@@ -68,5 +108,7 @@ def answering_at_once() -> Iterator[None]:
         patch.setattr(resources, "_get_stack_trace", source_pb2.StackTrace)
         patch.setattr(mocks, "_sync_await", _result)
         patch.setattr(_callbacks, "aio", SimpleNamespace(server=lambda options: _NoServer()))
+        patch.setattr(Output, "from_input", staticmethod(_output))
+        patch.setattr(rpc, "contains_unknowns", _has_unknowns)
         patch.setattr(_callbacks._CallbackServicer, "serve", _serve)
         yield

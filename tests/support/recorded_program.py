@@ -1,10 +1,12 @@
 """Runs the real program against a recording stand-in for the engine: what it registers and what it exports."""
 
 import asyncio
+import copy
 import json
 import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,11 @@ class Run:
 
 def stack_values(stack: str) -> dict[str, Any]:
     """The shipped stack file's values by their full keys."""
+    return copy.deepcopy(_shipped(stack))
+
+
+@cache
+def _shipped(stack: str) -> dict[str, Any]:
     values: dict[str, Any] = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"]
     return values
 
