@@ -6,7 +6,7 @@ the least to do.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ HERE = Path(__file__).parent
 # Seconds that each group takes one worker, waits included; the first prefix of a file's path decides.
 PROGRAMS, SPARK = "Pulumi programs", "Spark without a session"
 GROUPS: tuple[tuple[str, str, int], ...] = (
-    ("unit/ops/test_new.py", PROGRAMS, 6),
-    ("unit/examples/", PROGRAMS, 6),
-    ("unit/components/", PROGRAMS, 38),
+    ("unit/ops/test_new.py", PROGRAMS, 4),
+    ("unit/examples/", PROGRAMS, 4),
+    ("unit/components/", PROGRAMS, 26),
     ("unit/spark/", SPARK, 38),
-    ("unit/ops/recovery/", "recovery", 24),
+    ("unit/ops/recovery/", "recovery", 21),
     ("unit/ops/", "other commands", 40),
     ("unit/sandbox/", "sandbox", 45),
     ("unit/support/", "support", 12),
@@ -66,9 +66,38 @@ class Share:
             return None
         return None if group(collection_path) in self._groups else True
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Send nothing that a quiet run does not show: for a short test, sending takes as long as running it.
+
+        That is the begin and the end of each test, and reports of fixtures that passed.
+        """
+        option = session.config.option
+        if option.verbose >= 0 or option.durations or option.xmlpath:
+            return
+        hooks = session.config.hook
+        for hook in (hooks.pytest_runtest_logstart, hooks.pytest_runtest_logfinish, hooks.pytest_runtest_logreport):
+            for each in hook.get_hookimpls():
+                if type(each.plugin).__name__ == "WorkerInteractor":
+                    quiet: Any = _without_fixtures(each.function) if hook.name.endswith("logreport") else _unsent
+                    each.function = quiet  # type: ignore[misc]  # pluggy has no other way
+
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out tests of another share."""
         items[:] = [item for item in items if group(item.path) in self._groups]
+
+
+def _unsent(nodeid: str, location: object) -> None:
+    """Begin or end of a test."""
+
+
+def _without_fixtures(send: Callable[..., object]) -> Callable[[pytest.TestReport], None]:
+    """Return a function that sends a report unless it is of fixtures that passed."""
+
+    def sending(report: pytest.TestReport) -> None:
+        if report.when == "call" or not report.passed:
+            send(report)
+
+    return sending
 
 
 class Shares:

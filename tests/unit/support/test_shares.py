@@ -76,3 +76,41 @@ def test_a_file_that_is_named_may_be_collected_by_all_but_no_folder_is_left_out(
     for words in ([name], [f"{name}::test_x"]):
         assert not any(each.pytest_ignore_collect(TESTS.parent / name) for each in workers_of(*words))
     assert not any(each.pytest_ignore_collect(TESTS / "unit") for each in workers_of("tests"))
+
+
+class WorkerInteractor:
+    """Stands for the plugin of this name in xdist's workers."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    @pytest.hookimpl
+    def pytest_runtest_logstart(self, nodeid: str, location: Any) -> None:
+        self.sent.append(f"begin of {nodeid}")
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.sent.append(f"{report.when} {report.outcome}")
+
+
+@pytest.mark.parametrize(
+    ("options", "fewer"),
+    [({"verbose": -1}, True), ({}, False), ({"verbose": -1, "durations": 3}, False)],
+    ids=["quiet", "not quiet", "with durations"],
+)
+def test_a_quiet_run_is_sent_only_what_it_shows(options: dict[str, int], fewer: bool) -> None:
+    manager, interactor = pytest.PytestPluginManager(), WorkerInteractor()
+    manager.register(interactor)
+    option = SimpleNamespace(**{"verbose": 0, "durations": None, "xmlpath": None, **options})
+    session: Any = SimpleNamespace(config=SimpleNamespace(option=option, hook=manager.hook))
+    workers_of("tests")[0].pytest_sessionstart(session)
+    manager.hook.pytest_runtest_logstart(nodeid="a", location=())
+    reports = [("setup", "passed"), ("call", "passed"), ("teardown", "passed"), ("setup", "failed"), ("call", "failed")]
+    for when, outcome in (*reports, ("setup", "skipped"), ("teardown", "failed")):
+        report = SimpleNamespace(when=when, outcome=outcome, passed=outcome == "passed")
+        manager.hook.pytest_runtest_logreport(report=report)
+    kept = ["call passed", "setup failed", "call failed", "setup skipped", "teardown failed"]
+    if fewer:
+        assert interactor.sent == kept
+    else:
+        assert len(interactor.sent) == 8
