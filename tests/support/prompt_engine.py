@@ -66,6 +66,7 @@ def _result(coroutine: Coroutine[Any, Any, Result]) -> Result:
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 _from_input = Output.from_input
 _contains_unknowns = rpc.contains_unknowns
+_serialize_property = rpc.serialize_property
 
 
 def _copied(value: Any) -> Any:
@@ -101,6 +102,13 @@ def _has_unknowns(value: Any) -> bool:
     return type(value) not in _LEAVES and _contains_unknowns(value)
 
 
+async def _serialized(value: Any, *arguments: Any, **options: Any) -> Any:
+    """What `serialize_property` returns, which asks of a leaf too whether it is any of ten other things."""
+    if type(value) in _LEAVES and not options.get("return_protobuf_value"):
+        return value
+    return await _serialize_property(value, *arguments, **options)
+
+
 @contextmanager
 def answering_at_once() -> Iterator[None]:
     """Let programs of this process leave out what only an engine needs; their loop must be a PromptLoop."""
@@ -110,5 +118,6 @@ def answering_at_once() -> Iterator[None]:
         patch.setattr(_callbacks, "aio", SimpleNamespace(server=lambda options: _NoServer()))
         patch.setattr(Output, "from_input", staticmethod(_output))
         patch.setattr(rpc, "contains_unknowns", _has_unknowns)
+        patch.setattr(rpc, "serialize_property", _serialized)
         patch.setattr(_callbacks._CallbackServicer, "serve", _serve)
         yield
