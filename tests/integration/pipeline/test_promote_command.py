@@ -105,7 +105,11 @@ def test_what_is_proven_is_promoted_verified_and_recorded(stages: Project, rules
     assert document["changes"] == [
         {"key": f"topics[{TOPIC}].config[retention.ms]", "old": DAY_MS, "new": WEEK_MS},
     ]
-    assert document["preview"] == [{"operation": "update", "resource": f"KafkaTopic {TOPIC}"}]
+    # The stack's only proof was of an empty pair: with records there, the next update makes another one.
+    assert document["preview"] == [
+        {"operation": "update", "resource": f"KafkaTopic {TOPIC}"},
+        {"operation": "update", "resource": f"Run {MIRROR}-verification-run"},
+    ]
     assert document["policy"]["summary"]["passed"]
     assert document["approval"]["how"] == "--yes"
     assert [proof["verdict"] in ("pass", "unknown") for proof in document["verification"]] == [True]
