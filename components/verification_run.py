@@ -7,11 +7,9 @@ verdict: the next `up` sees it and runs again. The component decides whether a b
 """
 
 import fcntl
-import json
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +21,7 @@ from typing import IO, Any
 import pulumi
 from pulumi import dynamic
 
+from contract.documents import STANDARD_INPUT, unnamed_file
 from contract.report_rows import read_report
 from contract.stack_outputs import is_of_empty_pair
 
@@ -32,7 +31,6 @@ POLL_S = 0.5
 REPORTED_EVERY_S = 10.0  # a job that is silent for longer is reported to be at work
 ASKED_WITHIN_S = 30.0
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
-STANDARD_INPUT = "/dev/stdin"
 SLACK_WEBHOOK = "SLACK_WEBHOOK"  # variable with the address, which is a secret
 _PLAIN = ("trigger", "when", "reportDir")
 _FOUND = ("passed", "verdict", "message", "checks", "report", "finished_at", "records_compared")
@@ -75,7 +73,7 @@ def run(
         if not alone:
             return _error(mirror, f"must have {report_dir} to itself (got another run in it for {deadline_s:.0f} s).")
         (folder / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
-        with _request_file(request) as file:
+        with unnamed_file(request) as file:
             command = [sys.executable, "-m", "spark", "--request", STANDARD_INPUT, "--report-dir", str(folder)]
             command += [*(["--state", state] if state is not None else []), *destinations]
             code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, log, file)
@@ -101,18 +99,9 @@ def run(
     )
 
 
-@contextmanager
-def _request_file(request: Mapping[str, Any]) -> Iterator[IO[str]]:
-    """A file without a name that holds the request, for as long as it is needed."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
-        json.dump(request, file)
-        file.seek(0)
-        yield file
-
-
 def source_has_records(request: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
     """Whether the source holds a record of the mirrored topics now; False also if it does not answer in time."""
-    with _request_file(request) as file, suppress(OSError, subprocess.TimeoutExpired):
+    with unnamed_file(request) as file, suppress(OSError, subprocess.TimeoutExpired):
         asked = subprocess.run(
             [sys.executable, "-m", "spark.source_records", STANDARD_INPUT],
             cwd=PROJECT,

@@ -5,9 +5,11 @@ No cluster is contacted. Does not own the rows of a report, see report_rows.py.
 
 import json
 import math
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import IO, Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -15,6 +17,8 @@ from pydantic_core import ErrorDetails
 from contract.fields import MUST, PROBLEM, Must, RequestError, format_value, kind_of, text_fault
 from contract.verification_request import Request
 
+STANDARD_INPUT = "/dev/stdin"
+"""The path of a request that a process gets as its standard input, see `unnamed_file`."""
 DEEPEST = 30  # the request itself needs five
 _TOO_DEEP = "nested too deep"
 _ROLES = ("source", "target")
@@ -31,6 +35,15 @@ class _Object(dict[str, Any]):
             if key in self and key not in self.repeated:
                 self.repeated.append(key)
             self[key] = value
+
+
+@contextmanager
+def unnamed_file(request: Mapping[str, Any]) -> Iterator[IO[str]]:
+    """Yield a file without a name that holds a request's document: nothing is left of it however a process ends."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        json.dump(request, file)
+        file.seek(0)
+        yield file
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Request:

@@ -4,13 +4,11 @@ The job is a process of its own. Other commands run it with `plan` and `run`.
 """
 
 import contextlib
-import json
 import os
 import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from contract.documents import STANDARD_INPUT, unnamed_file
 from contract.fields import url_problem
 from contract.report_rows import read_report
 from contract.stack_outputs import is_of_empty_pair as of_empty_pair
@@ -44,7 +43,6 @@ from ops.pulumi.stack import stack_outputs
 
 EXIT_OK = 0
 REPORTS = Path("reports")
-STANDARD_INPUT = "/dev/stdin"
 DEADLINE_S = 900.0  # of a request that states none
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
 # The JVM of the job ignores SIGINT and ends with the job, which writes what it knows.
@@ -201,9 +199,7 @@ def run(
     index = index.resolve() if index is not None else index_of(report_dir)
     (report_dir / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
     timeout_s = planned.request.get("limits", {}).get("deadline_seconds", DEADLINE_S) + GRACE_S
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as request:
-        json.dump(planned.request, request)
-        request.seek(0)
+    with unnamed_file(planned.request) as request:
         command = [sys.executable, "-m", "spark", "--request", STANDARD_INPUT, "--report-dir", str(report_dir)]
         command += ["--index", str(index)] if index is not None else []
         command += ["--state", _absolute(state)] if state is not None else []
