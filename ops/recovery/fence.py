@@ -6,8 +6,9 @@ Owns what is fenced, and that the source's stack file and its KafkaUsers say the
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from contract.verification_request import Mirror
 from kafka import topic_writers
@@ -33,6 +34,7 @@ SUPER_USER = "super user"
 """Why a super user of the stack file may write: no ACL refuses one, and no broker shows who they are."""
 Facts = Mapping[str, Any]
 Log = Callable[[str], None]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,15 +169,30 @@ def chosen(
     without: bool,
 ) -> tuple[SourceFence | None, list[str]]:
     """Return the fence of a mirror's source, unless it shall be left `without` one, and warnings for the plan."""
-    if without:
-        return None, [f"{known.name_of('source')} is not fenced: see to it that nobody writes there"]
+    find = None if without else partial(at_source, known, folder, environment, log, require_permission)
+    return with_warnings(find, known.name_of("source"), "see to it that nobody writes there", "the fence")
+
+
+def with_warnings(
+    find: Callable[[], tuple[Found | None, str]] | None, name: str, unfenced: str, fence: str
+) -> tuple[Found | None, list[str]]:
+    """Return the fence of a side, and warnings for the plan where it is not fenced, or not against everybody.
+
+    Args:
+        find: Returns the fence, and why there is none or why it does not reach all applications; None: not wanted.
+        name: Of the side's cluster.
+        unfenced: What people do without a fence.
+        fence: How the fence is called.
+    """
+    if find is None:
+        return None, [f"{name} is not fenced: {unfenced}"]
     try:
-        found, why = at_source(known, folder, environment, log, require_permission)
+        found, why = find()
     except OpsError as error:
         found, why = None, str(error).splitlines()[0]
     if found is None:
-        return None, [f"{known.name_of('source')} is not fenced, because {why}: see to it that nobody writes there"]
-    return found, [f"the fence does not reach all applications, because {why}: stop them"] if why else []
+        return None, [f"{name} is not fenced, because {why}: {unfenced}"]
+    return found, [f"{fence} does not reach all applications, because {why}: stop them"] if why else []
 
 
 def at_source(

@@ -213,15 +213,9 @@ def chosen(
 ) -> tuple[TargetFence | None, list[str]]:
     """Return the fence of a mirror's target, unless it shall be left `without` one, and warnings for the plan."""
     name = known.name_of("target")
-    if without:
-        return None, [f"{name} is not fenced: from `drain` on, see to it that nobody writes there"]
-    try:
-        found, why = at_target(known, folder, environment, log, require_permission)
-    except OpsError as error:
-        found, why = None, str(error).splitlines()[0]
-    if found is None:
-        return None, [f"{name} is not fenced, because {why}: from `drain` on, see to it that nobody writes there"]
-    return found, [f"the fence at {name} does not reach all applications, because {why}: stop them"] if why else []
+    find = None if without else partial(at_target, known, folder, environment, log, require_permission)
+    unfenced = "from `drain` on, see to it that nobody writes there"
+    return fence.with_warnings(find, name, unfenced, f"the fence at {name}")
 
 
 def at_target(
