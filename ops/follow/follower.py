@@ -324,11 +324,7 @@ class Follower:
             for group, of_group in changed.items()
             if group not in unread
         }
-        wanted = {
-            group: {self._remote(tp): CommittedOffset(int(one.wanted or 0), one.metadata or FOLLOWED)
-                    for tp, one in of_group.items()}
-            for group, of_group in decided.items() if of_group
-        }  # fmt: skip
+        wanted = {group: self._commits(of_group) for group, of_group in decided.items() if of_group}
         refused = group_commits.write(self.target, wanted)
         for group in wanted:
             for one in decided[group].values():
@@ -338,6 +334,10 @@ class Follower:
                     one.set_to, one.went_back = one.wanted, False
         problems += [f"group {group}: {error.str()}" for group, error in refused.items()]
         return sum(len(one) for group, one in wanted.items() if group not in refused), problems
+
+    def _commits(self, positions: Mapping[TopicPartition, _Position]) -> group_commits.Commits:
+        of = {self._remote(tp): one for tp, one in positions.items()}
+        return {remote: CommittedOffset(int(one.wanted or 0), one.metadata or FOLLOWED) for remote, one in of.items()}
 
     def _ends(self, changed: Mapping[str, Iterable[TopicPartition]]) -> dict[TopicPartition, int]:
         there = set(self.target.names(lambda _: True))
