@@ -28,13 +28,22 @@ WRITTEN = {"topics": TOPICS, "mirrorUsers": [MIRROR]}
 
 
 @dataclass
-class Source:
-    """A folder with both stack files, and the API server of the source as `up` left it."""
+class Side:
+    """A folder with both stack files, and the API server of one of the stacks."""
 
     folder: Path
     server: AppliedObjects
     environment: dict[str, str]
     said: list[str] = field(default_factory=list)
+
+    def specs(self) -> dict[str, Any]:
+        """The specs of the KafkaUsers that are there."""
+        return {name: held["spec"] for (_, name), held in self.server.objects.items()}
+
+
+@dataclass
+class Source(Side):
+    """A folder with both stack files, and the API server of the source as `up` left it."""
 
     @property
     def file(self) -> Path:
@@ -50,10 +59,6 @@ class Source:
         found, why = fence.at_source(known(), self.folder, self.environment, self.said.append)
         assert found is not None, why
         return found
-
-    def specs(self) -> dict[str, Any]:
-        """The specs of the KafkaUsers that are there."""
-        return {name: held["spec"] for (_, name), held in self.server.objects.items()}
 
     def rendered(self, fenced: bool) -> dict[str, Any]:
         """The specs that the next `up` renders, with a fence or without."""
@@ -79,13 +84,8 @@ def fenced_source(folder: Path) -> Iterator[Source]:
 
 
 @dataclass
-class Target:
+class Target(Side):
     """A folder with both stack files, of which the target's declares it as active, and its API server."""
-
-    folder: Path
-    server: AppliedObjects
-    environment: dict[str, str]
-    said: list[str] = field(default_factory=list)
 
     @property
     def file(self) -> Path:
@@ -97,10 +97,6 @@ class Target:
         assert (found is not None, why) == (True, "")
         assert found is not None
         return found
-
-    def specs(self) -> dict[str, Any]:
-        """The specs of the KafkaUsers that are there."""
-        return {name: held["spec"] for (_, name), held in self.server.objects.items()}
 
     @property
     def is_fenced(self) -> bool:
