@@ -3,7 +3,8 @@
 A mirror commits its position only now and then. The records that it had copied after its last commit are the last ones
 on the target, in the same order; they are found by their content, so that they are not copied twice. However far both
 sides are apart, at most `WINDOW` records of one partition are in memory, 20 bytes each: the source's first ones after
-the commit. The target's are read one after the other and compared with them (Knuth, Morris, Pratt).
+the commit. The target's are read one after the other and compared with them (Knuth, Morris, Pratt). Where records are
+equal, the `CONTEXT` records in front of the commit decide which of them was the last one that was copied.
 
 Records that are copied back get new offsets at the source. For these the mirror's old offset syncs give wrong offsets
 on the target, and a group would be set too far. MirrorMaker uses the last sync and checkpoint, so one correct one of
@@ -18,11 +19,12 @@ import os
 import struct
 import time
 from array import array
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, takewhile
 from typing import NoReturn
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, KafkaError, Message, Producer
@@ -36,6 +38,7 @@ from ops.errors import OpsError
 
 SILENT_S = 60.0
 WINDOW = 4 * 1024 * 1024
+CONTEXT = 1000
 Record = tuple[int, int]
 """Offset and digest of content, 64 bits."""
 Read = Callable[[int], Generator[Record]]
@@ -66,7 +69,7 @@ def last_copied_offsets(
         if length <= 0:
             continue
         ahead, tail = partial(read_records, source, tp, end), partial(read_records, target, tp, until)
-        last = last_common_offset(ahead, start, tail, until - length)
+        last = last_common_offset(ahead, start, tail, max(0, until - length))
         if last is not None:
             found[tp] = last
     return found
@@ -75,21 +78,24 @@ def last_copied_offsets(
 def last_common_offset(
     ahead: Read, ahead_start: int, tail: Read, tail_start: int, window: int | None = None
 ) -> int | None:
-    """Return the offset in `ahead` of the last record of the longest run that begins `ahead` and ends `tail`.
+    """Return the offset in `ahead` of the last record of the run that begins `ahead` and ends `tail`.
 
-    None if they have no record in common. `window` is how many records of `ahead` are in memory, `WINDOW` if None.
+    None if they have no such run. Where equal records allow several, it is the one that agrees longest when the
+    comparison goes on with the `CONTEXT` records in front of both; if several agree in all of these, the shortest: it
+    may repeat a record, and skips none. `window` is how many records of `ahead` are in memory, `WINDOW` if None.
     """
-    with closing(ahead(ahead_start)) as records:
-        begin = _Beginning(islice(records, window or WINDOW))
-    matched = 0
-    with closing(tail(tail_start)) as records:
+    with closing(ahead(max(0, ahead_start - CONTEXT))) as records:
+        begin = _Beginning(records, ahead_start, window or WINDOW)
+    run = _Run(begin)
+    with closing(tail(max(0, tail_start - CONTEXT))) as records:
         for offset, digest in records:
-            matched = begin.advance(matched, digest)
-            if matched == (window or WINDOW):
+            run.follow(digest)
+            if run.length == (window or WINDOW):
                 last = _last_if_equal(ahead, begin.offsets[-1], tail, offset)
                 if last is not None:
                     return last
-    return begin.offsets[matched - 1] if matched else None
+    length = run.in_context()
+    return begin.offsets[length - 1] if length else None
 
 
 def _last_if_equal(ahead: Read, last: int, tail: Read, last_of_tail: int) -> int | None:
@@ -107,27 +113,74 @@ def _last_if_equal(ahead: Read, last: int, tail: Read, last_of_tail: int) -> int
 
 
 class _Beginning:
-    """The first records of a log, against which the records of another one are compared as they come."""
+    """The first records of a log from an offset on, and the last ones in front of it."""
 
-    def __init__(self, records: Iterator[Record]) -> None:
-        self.offsets, self._digests, self._borders = array("q"), array("Q"), array("I")
+    def __init__(self, records: Iterator[Record], start: int, window: int) -> None:
+        self.offsets, self.digests, self.borders = array("q"), array("Q"), array("I")
+        front = deque[int](maxlen=CONTEXT)
         matched = 0
         for offset, digest in records:
-            if self._digests:
+            if offset < start:
+                front.append(digest)
+                continue
+            if self.digests:
                 matched = self.advance(matched, digest)
             self.offsets.append(offset)
-            self._digests.append(digest)
-            self._borders.append(matched)
+            self.digests.append(digest)
+            self.borders.append(matched)
+            if len(self.offsets) == window:
+                break
+        self.context = array("Q", front)
 
     def advance(self, matched: int, digest: int) -> int:
         """Return how many of the first records match the last ones that came, the last of which has this digest.
 
         `matched` is what it returned for the one before.
         """
-        digests, borders = self._digests, self._borders
+        digests, borders = self.digests, self.borders
         while matched and (matched == len(digests) or digests[matched] != digest):
             matched = borders[matched - 1]
         return matched + 1 if digests and digests[matched] == digest else 0
+
+
+class _Run:
+    """The longest run of first records that another log ends with, and what that log has in front of it."""
+
+    def __init__(self, begin: _Beginning) -> None:
+        self._begin = begin
+        self._front = deque[int](maxlen=CONTEXT)
+        self.length = 0
+
+    def follow(self, digest: int) -> None:
+        """Take in the next record of the other log."""
+        before, self.length = self.length, self._begin.advance(self.length, digest)
+        left = before + 1 - self.length  # so many are in front of the run now
+        self._front.extend(self._begin.digests[max(0, left - CONTEXT) : min(left, before)])
+        if left > before:
+            self._front.append(digest)
+
+    def in_context(self) -> int:
+        """Return how many records were copied: the length of the run that the records in front of both confirm."""
+        lengths = array("I", [self.length])
+        while lengths[-1]:
+            lengths.append(self._begin.borders[lengths[-1] - 1])
+        best, most = 0, 0
+        for length in reversed(lengths):
+            agreeing = self._agreeing(length)
+            if agreeing == CONTEXT:
+                return length
+            if length + agreeing > most:
+                best, most = length, length + agreeing
+        return best
+
+    def _agreeing(self, length: int) -> int:
+        """How many records in front of a run of this length are those in front of the beginning."""
+        between = self._begin.digests[max(0, self.length - length - CONTEXT) : self.length - length]
+        front = chain(reversed(between), reversed(self._front))
+        return sum(
+            1
+            for _ in takewhile(lambda pair: pair[0] == pair[1], zip(reversed(self._begin.context), front, strict=False))
+        )
 
 
 def read_records(side: Cluster, tp: TopicPartition, end: int, start: int) -> Generator[Record]:
