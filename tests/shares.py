@@ -19,15 +19,16 @@ HERE = Path(__file__).parent
 PROGRAMS, SPARK = "Pulumi programs", "Spark without a session"
 GROUPS: tuple[tuple[str, str, int], ...] = (
     ("unit/ops/test_new.py", PROGRAMS, 4),
-    ("unit/examples/", PROGRAMS, 4),
-    ("unit/components/", PROGRAMS, 26),
-    ("unit/spark/", SPARK, 38),
-    ("unit/ops/recovery/", "recovery", 21),
-    ("unit/ops/", "other commands", 40),
-    ("unit/sandbox/", "sandbox", 45),
-    ("unit/support/", "support", 12),
-    ("unit/policies/", "policies", 9),
-    ("", "the rest", 15),
+    ("unit/examples/", PROGRAMS, 14),
+    ("unit/components/", PROGRAMS, 40),
+    ("unit/spark/", SPARK, 75),
+    ("unit/ops/recovery/", "recovery", 38),
+    ("unit/ops/test_p", "pipelines, policies and promotion", 40),
+    ("unit/ops/", "other commands", 55),
+    ("unit/sandbox/", "sandbox", 62),
+    ("unit/support/", "support", 14),
+    ("unit/policies/", "policies", 15),
+    ("", "the rest", 20),
 )
 # Files that share Spark's session are one group, so that there is one session.
 SESSION, SESSION_S = "Spark's session", {True: 70, False: 3}

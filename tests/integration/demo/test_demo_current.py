@@ -93,6 +93,7 @@ def user(sandbox: Sandbox, tools: Tools, tmp_path: Path) -> Iterator[User]:
     somebody.make("demo", "REMOVE=1")
 
 
+@pytest.mark.nightly
 def test_it_fails_over_loses_and_repeats_nothing_and_leaves_nothing(user: User) -> None:
     result = user.make("demo", "YES=1")
     assert result.returncode == 0, f"{result.stdout}{result.stderr}\n\n{user.sandbox.tails()}"

@@ -24,7 +24,6 @@ from ...support.running_sandbox import Sandbox
 
 STORY_S = 600
 OWN_OFFSETS = "us-europe-own-offsets"
-IN_EVERY_RUN = "event-streams"
 EVERYTHING = {"type": "topic", "names": ["*"], "operations": ["Read", "Write", "Describe", "Delete"]}
 REMOVED = 7
 
@@ -67,14 +66,8 @@ def play(sandbox: Sandbox, example: Example) -> str:
     return run(sandbox, [f"examples/{example.name}/story.sh", str(example.folder)], STORY_S)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(each.name, marks=() if each.name == IN_EVERY_RUN else pytest.mark.nightly)
-        for each in examples()
-        if each.story.exists() and each.name != OWN_OFFSETS
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [each.name for each in examples() if each.story.exists() and each.name != OWN_OFFSETS])
 def test_the_story_holds(sandbox: Sandbox, tmp_path: Path, name: str) -> None:
     with copied(sandbox, name, tmp_path / name) as example:
         play(sandbox, example)

@@ -308,6 +308,7 @@ def _refused(target: AdminClient) -> Iterator[None]:
             deleted.result(timeout=20)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_hangs_is_reported_until_it_answers_again(site: Site) -> None:
     with site.hanging(site.project.worker(TARGET, MIRROR)):
         site.goes_its_way("MirrorDown", "CRITICAL")

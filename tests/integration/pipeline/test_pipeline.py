@@ -94,7 +94,7 @@ def test_every_step_of_a_merge_and_of_a_drill_works_where_nothing_is_wrong(
 ) -> None:
     ops(sandbox, "produce", "--stack", "dev", "--topic", TOPIC, "--count", "50")
     ops(sandbox, "consume", "--stack", "dev", "--topic", TOPIC, "--group", "test-pipeline", "--until-end")
-    # In this order, because a pair that was proven while it was empty is verified again by the first `up` after records.
+    # The `up` comes first: what was proven over an empty pair is verified again by the first one after records.
     step(sandbox, tmp_path, "up", "STACK=stg")
     step(sandbox, tmp_path, "preview", "STACK=stg")
     step(sandbox, tmp_path, "verify", "STACK=stg")

@@ -31,7 +31,7 @@ TOPIC, GROUP, LATE = "items", "recovery-app", "recovery-late"
 DONE = re.compile(r"\[(\d+)/(\d+)\] (\w+): done in")
 ENDS_S, PRODUCES_S, READS_S, FOLLOWS_S = 300, 2.5, 60, 30
 # The steps after which a command is ended in every run; after each one at night.
-ENDED_AFTER = {"failover": ("fence", "offsets"), "failback": ("settle", "copy", "offsets")}
+ENDED_AFTER = {"failover": ("offsets",), "failback": ("copy",)}
 
 
 @dataclass

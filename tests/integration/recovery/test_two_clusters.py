@@ -189,6 +189,7 @@ def test_a_context_that_the_kubeconfig_lacks_is_named(sites: Sites, tmp_path: Pa
     assert f"got context {STG}:" in " ".join(result.stderr.split()), result.stdout + result.stderr
 
 
+@pytest.mark.nightly
 def test_a_failover_and_the_failback_change_each_stack_in_its_own_cluster(sites: Sites, tmp_path: Path) -> None:
     """The operator of the other cluster, or of the kubeconfig's current context, knows nothing of this mirror."""
     for stack in (DEV, STG):  # whoever has these files has made the stacks: they hold the state's salt

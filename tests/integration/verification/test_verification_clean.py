@@ -25,6 +25,7 @@ from spark.run_context import RunContext
 
 from ...support.running_sandbox import Pair, Sandbox
 
+pytestmark = pytest.mark.nightly
 RUNS = int(os.environ.get("RT_INVENTORY_CLEAN_RUNS", "3"))
 FIRST, PAUSE_S = 3000, 0.005
 
