@@ -24,6 +24,7 @@ from ops.doctor import cluster_probes, connect_probes, log_probes, pulumi_state
 from ops.doctor.cluster_probes import DuplicateScan, find_duplicate_records
 from ops.doctor.diagnosis import diagnose, redacted
 from ops.doctor.known_issues import KNOWN_ISSUES, Finding
+from ops.doctor.log_probes import LargeRecordScan
 from ops.doctor.observations import ClusterObservation, Connector, KubernetesObservations, Observations, PulumiState
 from ops.doctor.pulumi_state import state_notes
 from ops.inspection import snapshot
@@ -85,7 +86,7 @@ def collect(
     found, mirror = seen.more.found, pair.request.mirror
     source, target = _cluster(seen, "source"), _cluster(seen, "target")
     kubernetes = found.get("resource") or KubernetesObservations()
-    copies = found.get("copies")
+    copies, large = found.get("copies"), found.get(_LARGE) or LargeRecordScan()
     return Observations(
         stack=pair.stack,
         mirror=mirror,
@@ -103,7 +104,7 @@ def collect(
         duplicates=copies.duplicates if copies is not None else (),
         until_deletion=seen.until_deletion or (),
         replaced_logs=found.get(_REPLACED) or (),
-        large_records=found.get(_LARGE) or (),
+        large_records=large.records,
         orphans=found.get(_ORPHANS) or {},
         pulumi_state=found.get(STATE),
         source_stack=pair.source_stack and verify.label_of(pair.source_stack),
@@ -116,7 +117,7 @@ def collect(
             *(f"{name}: {why}" for name, why in seen.more.problems.items() if name in _NOTED),
             *_split(pair),
             *state_notes(found.get(STATE)),
-            *left_out(mirror, (source, target), copies),
+            *left_out(mirror, (source, target), copies, large),
         ),
     )
 
@@ -253,13 +254,16 @@ def _split(pair: MirrorContext) -> tuple[str, ...]:
     return (f"{format_names(split.topics)}: failed over alone, so not looked at but for the fence",) if split else ()
 
 
-def left_out(mirror: Mirror, clusters: Iterable[ClusterObservation], copies: DuplicateScan | None) -> tuple[str, ...]:
+def left_out(
+    mirror: Mirror, clusters: Iterable[ClusterObservation], copies: DuplicateScan | None, large: LargeRecordScan
+) -> tuple[str, ...]:
     """Return what the limits of the probes left out: what was not inspected must not pass for healthy.
 
     Args:
         mirror: which groups it carries.
         clusters: the source and the target.
         copies: the scan for duplicate records; None if there was none.
+        large: the scan for records that are too large.
     """
     notes = []
     for one in clusters:
@@ -272,6 +276,11 @@ def left_out(mirror: Mirror, clusters: Iterable[ClusterObservation], copies: Dup
             notes.append(f"target: rights on {limit} of {carried} groups")
     if copies is not None and copies.compared < copies.partitions:
         notes.append(f"copies: {copies.compared} of {copies.partitions} partitions")
+    if large.read < large.partitions:
+        notes.append(
+            f"source: sizes of records in {large.read} of {large.partitions} partitions that are behind; the others "
+            "could not be read in time"
+        )
     return tuple(notes)
 
 

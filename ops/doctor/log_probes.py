@@ -4,6 +4,7 @@ They are read-only. The mirror's position is that of the snapshot's lag.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -27,6 +28,15 @@ from ops.recovery.mirror_context import latest_verification
 REQUEST_LIMIT = 1_048_576
 """`max.request.size` of a producer that sets none (org.apache.kafka.clients.producer.ProducerConfig)."""
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the package has no types here
+
+
+@dataclass(frozen=True)
+class LargeRecordScan:
+    """Records that are too large, of how many partitions some were read, and how many are behind."""
+
+    records: tuple[LargeRecord, ...] = ()
+    read: int = 0
+    partitions: int = 0
 
 
 def replaced_logs(readings: MirrorReadings) -> tuple[ReplacedLog, ...]:
@@ -112,7 +122,7 @@ def orphans(readings: MirrorReadings) -> dict[str, str]:
     return {topic: mirror.target_topic(topic) for topic in sorted(gone - set(hidden))}
 
 
-def large_records(readings: MirrorReadings) -> tuple[LargeRecord, ...]:
+def large_records(readings: MirrorReadings) -> LargeRecordScan:
     """Return the partitions of which a record that is not copied is larger than a limit of the target or the producer.
 
     Only the first records behind the position are read, where a mirror stands that cannot go on. A producer judges a
@@ -120,12 +130,12 @@ def large_records(readings: MirrorReadings) -> tuple[LargeRecord, ...]:
     """
     lag, request = readings.lag(), readings.pair.request
     if lag is None:
-        return ()
+        return LargeRecordScan()
     behind = {TopicPartition(one.topic, one.partition): one.following for one in lag.partitions if one.records}
     sizes = record_bytes(readings.source.cluster, behind, request.limits.isolation)
     large = {tp: size for tp, size in sizes.items() if size > REQUEST_LIMIT // 2}
     if not large:
-        return ()
+        return LargeRecordScan((), len(sizes), len(behind))
     remote = {topic: request.mirror.target_topic(topic) for topic, _ in large}
     configs = topic_configs(readings.target.cluster, remote.values()).found
     producer = _producer(readings, request.mirror)
@@ -147,7 +157,7 @@ def large_records(readings: MirrorReadings) -> tuple[LargeRecord, ...]:
                     request_limit=request_limit,
                 )
             )
-    return tuple(found)
+    return LargeRecordScan(tuple(found), len(sizes), len(behind))
 
 
 def _producer(readings: MirrorReadings, mirror: Mirror) -> dict[str, Any] | None:

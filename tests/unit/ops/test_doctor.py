@@ -19,6 +19,7 @@ from ops.doctor.cluster_probes import DuplicateScan
 from ops.doctor.command import left_out
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, operator_facts, remedy
+from ops.doctor.log_probes import LargeRecordScan
 from ops.doctor.observations import Certificate, Log, Observations, OtherMirror, ResourceReadiness
 from ops.errors import OpsError
 
@@ -298,7 +299,7 @@ def test_what_a_limit_leaves_out_is_a_note() -> None:
     many = side("target", brokers=51, groups={f"shop-{number}": "EMPTY" for number in range(101)})
     mirror = MIRROR.model_copy(update={"groups": ("shop-.*",)})
     copies = DuplicateScan(duplicates=(), compared=300, partitions=2000)
-    assert left_out(mirror, [side("source"), many], copies) == (
+    assert left_out(mirror, [side("source"), many], copies, LargeRecordScan((), 3, 3)) == (
         "target: 50 of 51 brokers tried at their advertised addresses",
         "target: rights on 100 of 101 groups",
         "copies: 300 of 2000 partitions",

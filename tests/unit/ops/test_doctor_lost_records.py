@@ -9,6 +9,7 @@ import pytest
 from kafka.lag import Measure, PartitionLag
 from kafka.topic_partition import TopicPartition
 from ops.doctor import log_probes
+from ops.doctor.command import left_out
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.observations import LargeRecord, Log, ReplacedLog
 
@@ -97,10 +98,28 @@ def test_a_record_within_all_limits_is_no_finding(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(log_probes, "topic_configs", lambda *_: SimpleNamespace(found=limits))
     producer = {"max.request.size": "1048588"}
     monkeypatch.setattr(log_probes, "_producer", lambda *_: producer)
-    assert log_probes.large_records(readings) == ()
+    assert log_probes.large_records(readings).records == ()
     sizes[TopicPartition("items", 0)] = 1_048_589
-    assert [one.size for one in log_probes.large_records(readings)] == [1_048_589]
+    assert [one.size for one in log_probes.large_records(readings).records] == [1_048_589]
     producer |= {"max.request.size": "5000000", "compression.type": "lz4"}
-    assert log_probes.large_records(readings) == (), "nobody knows how large its batch will be"
+    assert log_probes.large_records(readings).records == (), "nobody knows how large its batch will be"
     producer["compression.type"] = "none"
-    assert [one.request_limit for one in log_probes.large_records(readings)] == [5_000_000]
+    assert [one.request_limit for one in log_probes.large_records(readings).records] == [5_000_000]
+
+
+@pytest.mark.parametrize(("read", "noted"), [({}, ("0 of 1",)), ({TopicPartition("items", 0): 10}, ())])
+def test_a_partition_whose_records_were_not_read_in_time_does_not_pass_for_one_without_a_large_one(
+    monkeypatch: pytest.MonkeyPatch, read: dict[TopicPartition, int], noted: tuple[str, ...]
+) -> None:
+    part = PartitionLag(topic="items", partition=0, position=9, source_end=20, records=10, seconds=1.0)
+    pair = SimpleNamespace(request=SimpleNamespace(mirror=MIRROR, limits=SimpleNamespace(isolation="read_committed")))
+    readings: Any = SimpleNamespace(
+        lag=lambda: Measure(at_s=0.0, partitions=(part,)), pair=pair, source=SimpleNamespace(cluster=None)
+    )
+    monkeypatch.setattr(log_probes, "record_bytes", lambda *_: read)
+    notes = left_out(MIRROR, (), None, log_probes.large_records(readings))
+    wanted = (
+        f"source: sizes of records in {one} partitions that are behind; the others could not be read in time"
+        for one in noted
+    )
+    assert notes == tuple(wanted)
