@@ -304,8 +304,8 @@ def test_what_a_limit_leaves_out_is_a_note() -> None:
         "target: rights on 100 of 101 groups",
         "copies: 300 of 2000 partitions",
     )
-    assert left_out(mirror, [side("source"), side("target")], replace(copies, partitions=300)) == ()
-    assert left_out(mirror, [side("source"), side("target")], None) == ()
+    assert left_out(mirror, [side("source"), side("target")], replace(copies, partitions=300), LargeRecordScan()) == ()
+    assert left_out(mirror, [side("source"), side("target")], None, LargeRecordScan()) == ()
 
 
 def test_the_page_lists_every_known_issue() -> None:
