@@ -1,4 +1,7 @@
-"""Command line of the verification: `python -m spark --request REQUEST.json --report-dir DIR`."""
+"""Command line of the verification: `python -m spark --request REQUEST.json --report-dir DIR`.
+
+`python -m spark audit` is that of the audit (`audit/command.py`).
+"""
 
 import argparse
 import os
@@ -26,6 +29,7 @@ from spark.signals import STOPPED
 from spark.state.store import open_store
 
 UNUSABLE = 2
+AUDIT = "audit"
 
 
 class DeadlineError(VerificationError):
@@ -34,8 +38,13 @@ class DeadlineError(VerificationError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job; returns 0 all checks hold, 1 one does not, 2 wrong request or cluster out of reach, 130 stopped."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _main(arguments)
+        if given[:1] == [AUDIT]:
+            from spark.audit import command as audit  # which a verification does not wait for
+
+            return audit.main(given[1:])
+        return _main(given)
     except KeyboardInterrupt:  # in the moment in which an error was about to be reported
         sys.stderr.write("stopped\n")
         return STOPPED

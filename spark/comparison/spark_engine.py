@@ -245,6 +245,24 @@ def share(context: SparkContext, group: str) -> float:
     return finished / tasks if tasks else 0.0
 
 
+def kafka_options(side: ClusterConfig, isolation: str) -> dict[str, str]:
+    """Return the options of Spark's Kafka source for a cluster, but for what is read of it."""
+    return {
+        "includeHeaders": "true",
+        "failOnDataLoss": "false",
+        "fetchOffset.numRetries": "2",
+        "kafkaConsumer.pollTimeoutMs": str(FETCH_S * 1000),
+        "kafka.default.api.timeout.ms": str(ANSWER_S * 1000),
+        "kafka.request.timeout.ms": str(ANSWER_S * 1000),
+        "kafka.isolation.level": isolation,
+        "kafka.max.poll.records": "20000",
+        "kafka.max.partition.fetch.bytes": str(2 * 2**20),
+        "kafka.auto.include.jmx.reporter": "false",
+        "kafka.receive.buffer.bytes": "1048576",
+        **{f"kafka.{name}": value for name, value in java_properties(side).items()},
+    }
+
+
 def read(
     spark: SparkSession, side: ClusterConfig, ranges: Sequence[ReadRange], isolation: str, names: Mapping[str, str]
 ) -> DataFrame:
@@ -256,23 +274,12 @@ def read(
         starts.setdefault(part.topic, {})[str(part.partition)] = part.start
         ends.setdefault(part.topic, {})[str(part.partition)] = part.end
     options = {
+        **kafka_options(side, isolation),
         "assign": json.dumps({topic: [int(number) for number in numbers] for topic, numbers in starts.items()}),
         "startingOffsets": json.dumps(starts),
         "endingOffsets": json.dumps(ends),
-        "includeHeaders": "true",
-        "failOnDataLoss": "false",
         "minPartitions": str(max(len(ranges), total // RECORDS_PER_SPLIT)),
         "groupIdPrefix": "rt-inventory-verification",
-        "fetchOffset.numRetries": "2",
-        "kafkaConsumer.pollTimeoutMs": str(FETCH_S * 1000),
-        "kafka.default.api.timeout.ms": str(ANSWER_S * 1000),
-        "kafka.request.timeout.ms": str(ANSWER_S * 1000),
-        "kafka.isolation.level": isolation,
-        "kafka.max.poll.records": "20000",
-        "kafka.max.partition.fetch.bytes": str(2 * 2**20),
-        "kafka.auto.include.jmx.reporter": "false",
-        "kafka.receive.buffer.bytes": "1048576",
-        **{f"kafka.{name}": value for name, value in java_properties(side).items()},
     }
     records = spark.read.format("kafka").options(**options).load()
     renamed = [(old, new) for old, new in names.items() if old != new]

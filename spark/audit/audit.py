@@ -1,0 +1,199 @@
+"""One audit of a mirror: reads both sides again and again, adds up what is new, and says what it shows.
+
+The target is read first, the source after it: what the target holds the source has been asked for, so a copy is never
+taken for a record that the source does not have.
+"""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from contract.audit import AuditBucket, AuditDocument, AuditLatency, AuditTopic, BucketState
+from contract.fields import VerificationError
+from contract.verification_request import Request
+from kafka.cluster import Cluster
+from kafka.topic_metadata import topic_ids
+from kafka.topic_partition import TopicPartition
+from spark.audit.buckets import (
+    CLOSED_WELL,
+    FAULTS,
+    Place,
+    ReadThrough,
+    Rule,
+    State,
+    Sums,
+    Verdict,
+    judge,
+    percentile,
+)
+from spark.audit.store import AuditStore, Role, Unread
+from spark.audit.stream import Reading, read
+
+FAULTS_MAX = 10_000
+READ_WITHIN_S = 600.0
+RECREATED = "the topic was created again; what the audit had not read of the old one is gone"
+DELETED = "retention deleted records before the audit read them"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Seconds: how long a bucket is, within which its records must arrive, between two readings, and what is kept."""
+
+    bucket_s: int = 60
+    within_s: int = 60
+    every_s: int = 10
+    keep_s: int = 7 * 86_400
+
+
+class Audit:
+    """An audit of one mirror, whose state is in `store`. `round` reads once; `document` says what is known."""
+
+    def __init__(self, request: Request, store: AuditStore, options: Options) -> None:
+        self._request = request
+        self._store = store
+        self._options = options
+        self._rule = Rule(bucket_ms=options.bucket_s * 1000, within_ms=options.within_s * 1000)
+        self._clusters: Mapping[Role, Cluster] = {"source": Cluster(request.source), "target": Cluster(request.target)}
+        self._problems: dict[Role, str] = {}
+
+    @property
+    def identity(self) -> str:
+        """What tells this audit from another one."""
+        return identity(self._request, self._options)
+
+    def round(self, spark: SparkSession) -> None:
+        """Read what is new on both sides. A side that cannot be read is a problem of this round, and ends nothing."""
+        roles: tuple[Role, ...] = ("target", "source")
+        for role in roles:
+            self._problems.pop(role, None)
+            began_ms = _now_ms()
+            try:
+                self._read(spark, role)
+            except VerificationError as error:
+                self._problems[role] = str(error)
+            else:
+                self._store.note_read(role, began_ms)
+        self._store.forget(_now_ms() - self._options.keep_s * 1000)
+
+    def _read(self, spark: SparkSession, role: Role) -> None:
+        mirror, cluster = self._request.mirror, self._clusters[role]
+        prefix = "" if role == "source" else mirror.target_topic("")
+        if role == "source":  # which names the rights that are missing
+            names = list(cluster.topics(mirror.carries_topic, mirror.named_topics))
+        else:
+            names = cluster.names(
+                lambda name: name.startswith(prefix) and mirror.carries_topic(name.removeprefix(prefix))
+            )
+        self._note_unread(role, names, prefix)
+        reading = Reading(
+            role=role,
+            side=self._request.source if role == "source" else self._request.target,
+            topics=tuple(sorted(names)),
+            prefix=prefix,
+            isolation=self._request.limits.isolation,
+            bucket_ms=self._rule.bucket_ms,
+            from_ms=self._store.from_ms,
+        )
+        read(spark, reading, self._store, READ_WITHIN_S)
+
+    def _note_unread(self, role: Role, names: list[str], prefix: str) -> None:
+        """Find out what can no longer be read: of topics that were created again, and in front of log starts."""
+        cluster, now_ms = self._clusters[role], _now_ms()
+        ids = {f"{role} {name}": one for name, one in topic_ids(cluster, names).items()}
+        replaced = {one.removeprefix(f"{role} ") for one in self._store.replaced(ids)}
+        here = {
+            TopicPartition(f"{prefix}{tp.topic}", tp.partition): at for tp, at in self._store.positions(role).items()
+        }
+        here = {tp: at for tp, at in here.items() if tp.topic in names}
+        starts = cluster.starts(here) if here else {}
+        found = []
+        for tp, at in here.items():
+            reason = RECREATED if tp.topic in replaced else DELETED if starts[tp] > at else None
+            if reason is not None:
+                own = TopicPartition(tp.topic.removeprefix(prefix), tp.partition)
+                found.append(Unread(own, now_ms, f"{role} {cluster.side.alias}: {reason}"))
+        if found:
+            self._store.note_unread(found)
+
+    def judged(self) -> Iterable[tuple[Place, Sums, Sums, Verdict]]:
+        """Yield each bucket with what both sides hold of it and the verdict."""
+        unread: dict[TopicPartition, list[Unread]] = defaultdict(list)
+        for one in self._store.unread():
+            unread[one.partition].append(one)
+        through = {role: self._store.read_through(role) or 0 for role in self._clusters}
+        read_through = ReadThrough(source_ms=through["source"], target_ms=through["target"])
+        for place, source, target in self._store.buckets():
+            reasons = {
+                one.reason
+                for one in unread[TopicPartition(place.topic, place.partition)]
+                if place.start_ms <= one.at_ms
+            }
+            yield place, source, target, judge(place, source, target, self._rule, read_through, sorted(reasons))
+
+    def document(self) -> AuditDocument:
+        """Return what is known now."""
+        states: dict[str, Counter[BucketState]] = defaultdict(Counter)
+        held: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        faults, latencies = list[AuditBucket](), list[int]()
+        for place, source, target, verdict in self.judged():
+            states[place.topic][verdict.state.value] += 1
+            held[place.topic][0] += source.count
+            held[place.topic][1] += target.count
+            if verdict.state in CLOSED_WELL and verdict.latency_ms is not None:
+                latencies.append(verdict.latency_ms)
+            if verdict.state in FAULTS or verdict.state is State.UNKNOWN:
+                faults.append(
+                    AuditBucket(
+                        topic=place.topic,
+                        partition=place.partition,
+                        start_ms=place.start_ms,
+                        state=verdict.state.value,
+                        source_records=source.count,
+                        target_records=target.count,
+                        records=verdict.records,
+                        reason=verdict.reason,
+                    )
+                )
+        return AuditDocument(
+            mirror=self._request.mirror.name,
+            stack=self._request.stack,
+            from_ms=self._store.from_ms,
+            bucket_seconds=self._options.bucket_s,
+            within_seconds=self._options.within_s,
+            every_seconds=self._options.every_s,
+            at_ms=_now_ms(),
+            read_through={role: self._store.read_through(role) for role in self._clusters},
+            problems=tuple(self._problems[role] for role in sorted(self._problems)),
+            topics=tuple(
+                AuditTopic(
+                    topic=topic,
+                    buckets=dict(sorted(found.items())),
+                    source_records=held[topic][0],
+                    target_records=held[topic][1],
+                )
+                for topic, found in sorted(states.items())
+            ),
+            faults=tuple(faults[:FAULTS_MAX]),
+            latency_ms=AuditLatency(
+                p50=percentile(latencies, 0.5), p95=percentile(latencies, 0.95), p99=percentile(latencies, 0.99)
+            ),
+        )
+
+
+def identity(request: Request, options: Options) -> str:
+    """Return what tells an audit from another one: its mirror, both sides, and the length of its buckets."""
+    mirror = request.mirror
+    return f"mirror {mirror.name} from {request.source.alias} to {request.target.alias}, {options.bucket_s} s"
+
+
+def begins_ms(options: Options) -> int:
+    """Return where an audit that begins now has its first whole bucket, ms since 1970."""
+    bucket_ms = options.bucket_s * 1000
+    return (_now_ms() // bucket_ms + 1) * bucket_ms
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

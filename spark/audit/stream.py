@@ -1,0 +1,130 @@
+"""Reads one side with Structured Streaming up to where its logs end now, and adds it up.
+
+Each reading is a query with the trigger `availableNow`: it goes on from its checkpoint, reads all that is there when it
+starts, and ends. So it is known up to which time a side was read, also when nothing was written to it, which a query
+that never ends does not tell. The sums of a micro-batch are made in Spark; only they reach this process.
+
+No watermark drops a record: what is late belongs to its bucket all the same. Sums are kept in `store.py`, by bucket.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
+
+from contract.fields import VerificationError
+from contract.verification_request import ClusterConfig
+from kafka.topic_partition import TopicPartition
+from spark.audit.buckets import WORD, Place, Sums
+from spark.audit.store import AuditStore, Role
+from spark.comparison.record_rows import inexact, words
+from spark.comparison.spark_engine import kafka_options
+
+APPENDED = 1  # of the Kafka source: org.apache.kafka.common.record.TimestampType.LOG_APPEND_TIME
+_BUCKET = ("topic", "partition", "start_ms")
+
+
+class AuditError(VerificationError):
+    """A side cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What is read of a side, in buckets of `bucket_ms` from `from_ms` on. `prefix` is what the source's names lack."""
+
+    role: Role
+    side: ClusterConfig
+    topics: tuple[str, ...]
+    prefix: str
+    isolation: str
+    bucket_ms: int
+    from_ms: int
+
+
+def read(spark: SparkSession, reading: Reading, store: AuditStore, deadline_s: float) -> None:
+    """Add up everything that the side's logs hold now and that was not added yet.
+
+    Raises AuditError if it fails, or does not end within `deadline_s`.
+    """
+    if not reading.topics:
+        return
+    name = f"{reading.role} {reading.side.alias}"
+    try:
+        query = (
+            _records(spark, reading)
+            .writeStream.foreachBatch(_adding(reading, store))
+            .option("checkpointLocation", (store.folder / "checkpoints" / reading.role).as_uri())
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            ended = query.awaitTermination(int(deadline_s))
+        finally:
+            query.stop()
+    except PySparkException as error:
+        line = next((one for one in str(error).splitlines() if one.strip()), type(error).__name__)
+        raise AuditError(f"{name}: must be readable (got {line}). Check its brokers; the audit goes on.") from None
+    if not ended:
+        raise AuditError(f"{name}: must be read within {deadline_s:.0f} s (it was not). The audit goes on.")
+
+
+def _records(spark: SparkSession, reading: Reading) -> DataFrame:
+    options = {
+        **kafka_options(reading.side, reading.isolation),
+        "subscribe": ",".join(sorted(reading.topics)),
+        # What is written from then on: offsets by timestamp find a record with a time of the future too.
+        "startingTimestamp": str(reading.from_ms),
+        "startingOffsetsByTimestampStrategy": "latest",
+        "groupIdPrefix": "rt-inventory-audit",
+    }
+    return spark.readStream.format("kafka").options(**options).load()
+
+
+def added_up(records: DataFrame, reading: Reading) -> DataFrame:
+    """Return a row for each bucket of rows of the Kafka source: _BUCKET, count, a, b, appended, inexact, next_offset.
+
+    Records from before the audit began have no bucket; their offsets count as read.
+    """
+    topic = F.substr("topic", F.lit(len(reading.prefix) + 1))
+    stamp = F.unix_millis(F.col("timestamp").cast("timestamp"))
+    start = F.floor(stamp / reading.bucket_ms) * reading.bucket_ms
+    rows = records.select(
+        topic.alias("topic"),
+        "partition",
+        F.when(start >= reading.from_ms, start).alias("start_ms"),
+        "offset",
+        *words(),
+        (F.col("timestampType") == APPENDED).cast("int").alias("appended"),
+        inexact().cast("int").alias("inexact"),
+    )
+    return rows.groupBy(*_BUCKET).agg(
+        F.count("*").alias("count"),
+        _sum("a"),
+        _sum("b"),
+        F.sum("appended").alias("appended"),
+        F.sum("inexact").alias("inexact"),
+        (F.max("offset") + 1).alias("next_offset"),
+    )
+
+
+def _sum(word: str) -> Column:
+    return F.sum(F.col(word).cast("decimal(20,0)")).alias(word)  # 64 bits would overflow
+
+
+def _adding(reading: Reading, store: AuditStore) -> Callable[[DataFrame, int], None]:
+    def add(batch: DataFrame, number: int) -> None:
+        rows, read_ms = added_up(batch, reading).collect(), int(time.time() * 1000)
+        sums: dict[Place, Sums] = {}
+        next_offsets: dict[TopicPartition, int] = {}
+        for row in rows:
+            tp = TopicPartition(row.topic, row.partition)
+            next_offsets[tp] = max(next_offsets.get(tp, 0), row.next_offset)
+            if row.start_ms is not None:
+                parts = int(row.a) % WORD, int(row.b) % WORD
+                sums[Place(*tp, row.start_ms)] = Sums(row["count"], *parts, read_ms, row.appended, row.inexact)
+        store.add(reading.role, number, sums, next_offsets)
+
+    return add
