@@ -14,8 +14,21 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class AuditRecord(_Part):
+    """A record that only one side holds, or of which both hold different versions: its offsets, and what differs."""
+
+    fault: Literal["missing", "extra", "altered"]
+    source_offset: int | None = None
+    target_offset: int | None = None
+    timestamp_ms: int
+    differs: tuple[str, ...] = ()
+
+
 class AuditBucket(_Part):
-    """A bucket that did not close well: `records` are those that are missing, or more than the source has."""
+    """A bucket that did not close well: `records` are those that are missing, or more than the source has.
+
+    `found` names some of them; `not_found` is why they could not be named.
+    """
 
     topic: str
     partition: int
@@ -25,15 +38,28 @@ class AuditBucket(_Part):
     target_records: int
     records: int = 0
     reason: str | None = None
+    found: tuple[AuditRecord, ...] = ()
+    not_found: str | None = None
+
+
+class AuditSpan(_Part):
+    """A part of a topic's time in which the worst state of its buckets is the same; records are of all of them."""
+
+    start_ms: int
+    end_ms: int
+    state: BucketState
+    source_records: int
+    target_records: int
 
 
 class AuditTopic(_Part):
-    """How many buckets of a topic are in each state, and how many records both sides hold in them."""
+    """How many buckets of a topic are in each state, how many records both sides hold in them, and its time."""
 
     topic: str
     buckets: dict[BucketState, int]
     source_records: int
     target_records: int
+    spans: tuple[AuditSpan, ...] = ()
 
 
 class AuditLatency(_Part):
@@ -45,6 +71,17 @@ class AuditLatency(_Part):
     p50: int | None
     p95: int | None
     p99: int | None
+
+
+class AuditObjective(_Part):
+    """The share of records that should be in complete buckets, and which share was not, by window.
+
+    `missed` is by the windows' names in Prometheus' notation: of the buckets that were due in the last so many minutes
+    or hours, the share of records in buckets that were not complete in time. None where no record was due.
+    """
+
+    objective: float
+    missed: dict[str, float | None]
 
 
 class AuditDocument(_Part):
@@ -67,3 +104,4 @@ class AuditDocument(_Part):
     topics: tuple[AuditTopic, ...]
     faults: tuple[AuditBucket, ...]
     latency_ms: AuditLatency
+    objective: AuditObjective

@@ -5,34 +5,26 @@ taken for a record that the source does not have.
 """
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from pyspark.sql import SparkSession
 
-from contract.audit import AuditBucket, AuditDocument, AuditLatency, AuditTopic, BucketState
+from contract.audit import AuditDocument
 from contract.fields import VerificationError
 from contract.verification_request import Request
 from kafka.cluster import Cluster
 from kafka.topic_metadata import topic_ids
 from kafka.topic_partition import TopicPartition
-from spark.audit.buckets import (
-    CLOSED_WELL,
-    FAULTS,
-    Place,
-    ReadThrough,
-    Rule,
-    State,
-    Sums,
-    Verdict,
-    judge,
-    percentile,
-)
-from spark.audit.store import AuditStore, Role, Unread
+from spark.audit.buckets import FAULTS, Judged, ReadThrough, Rule, judge
+from spark.audit.drill_down import DrillDownError, records_of
+from spark.audit.store import AuditStore, Found, Role, Unread
 from spark.audit.stream import Reading, read
+from spark.audit.summary import About, summarized
 
-FAULTS_MAX = 10_000
+DRILLED_PER_ROUND = 20
 READ_WITHIN_S = 600.0
 RECREATED = "the topic was created again; what the audit had not read of the old one is gone"
 DELETED = "retention deleted records before the audit read them"
@@ -57,12 +49,8 @@ class Audit:
         self._options = options
         self._rule = Rule(bucket_ms=options.bucket_s * 1000, within_ms=options.within_s * 1000)
         self._clusters: Mapping[Role, Cluster] = {"source": Cluster(request.source), "target": Cluster(request.target)}
+        self._connected: set[Role] = set()
         self._problems: dict[Role, str] = {}
-
-    @property
-    def identity(self) -> str:
-        """What tells this audit from another one."""
-        return identity(self._request, self._options)
 
     def round(self, spark: SparkSession) -> None:
         """Read what is new on both sides. A side that cannot be read is a problem of this round, and ends nothing."""
@@ -76,10 +64,14 @@ class Audit:
                 self._problems[role] = str(error)
             else:
                 self._store.note_read(role, began_ms)
+        self._drill_down()
         self._store.forget(_now_ms() - self._options.keep_s * 1000)
 
     def _read(self, spark: SparkSession, role: Role) -> None:
         mirror, cluster = self._request.mirror, self._clusters[role]
+        if role not in self._connected:
+            cluster.connect()
+            self._connected.add(role)
         prefix = "" if role == "source" else mirror.target_topic("")
         if role == "source":  # which names the rights that are missing
             names = list(cluster.topics(mirror.carries_topic, mirror.named_topics))
@@ -118,7 +110,7 @@ class Audit:
         if found:
             self._store.note_unread(found)
 
-    def judged(self) -> Iterable[tuple[Place, Sums, Sums, Verdict]]:
+    def judged(self) -> Iterable[Judged]:
         """Yield each bucket with what both sides hold of it and the verdict."""
         unread: dict[TopicPartition, list[Unread]] = defaultdict(list)
         for one in self._store.unread():
@@ -131,33 +123,33 @@ class Audit:
                 for one in unread[TopicPartition(place.topic, place.partition)]
                 if place.start_ms <= one.at_ms
             }
-            yield place, source, target, judge(place, source, target, self._rule, read_through, sorted(reasons))
+            verdict = judge(place, source, target, self._rule, read_through, sorted(reasons))
+            yield Judged(place=place, source=source, target=target, verdict=verdict)
+
+    def _drill_down(self) -> None:
+        """Name the records of faults that were not looked into yet, some in each round."""
+        faults = (one for one in self.judged() if one.verdict.state in FAULTS)
+        new = (one for one in faults if self._store.found(one.place, one.key) is None)
+        for one in list(islice(new, DRILLED_PER_ROUND)):
+            tp = TopicPartition(one.place.topic, one.place.partition)
+            logs: dict[Role, TopicPartition] = {
+                "source": tp,
+                "target": TopicPartition(self._request.mirror.target_topic(tp.topic), tp.partition),
+            }
+            isolation = self._request.limits.isolation
+            try:
+                records = records_of(self._clusters, logs, isolation, one.place, self._rule.bucket_ms)
+                self._store.keep_found(one.place, one.key, Found(records=tuple(records)))
+            except DrillDownError as error:
+                self._store.keep_found(one.place, one.key, Found(not_found=str(error)))
+            except VerificationError as error:  # the next round tries again
+                self._problems["source"] = f"{one.place.topic} partition {one.place.partition}: {error}"
 
     def document(self) -> AuditDocument:
         """Return what is known now."""
-        states: dict[str, Counter[BucketState]] = defaultdict(Counter)
-        held: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-        faults, latencies = list[AuditBucket](), list[int]()
-        for place, source, target, verdict in self.judged():
-            states[place.topic][verdict.state.value] += 1
-            held[place.topic][0] += source.count
-            held[place.topic][1] += target.count
-            if verdict.state in CLOSED_WELL and verdict.latency_ms is not None:
-                latencies.append(verdict.latency_ms)
-            if verdict.state in FAULTS or verdict.state is State.UNKNOWN:
-                faults.append(
-                    AuditBucket(
-                        topic=place.topic,
-                        partition=place.partition,
-                        start_ms=place.start_ms,
-                        state=verdict.state.value,
-                        source_records=source.count,
-                        target_records=target.count,
-                        records=verdict.records,
-                        reason=verdict.reason,
-                    )
-                )
-        return AuditDocument(
+        through = {role: self._store.read_through(role) for role in self._clusters}
+        problems = [self._problems[role] for role in sorted(self._problems)]
+        about = About(
             mirror=self._request.mirror.name,
             stack=self._request.stack,
             from_ms=self._store.from_ms,
@@ -165,22 +157,10 @@ class Audit:
             within_seconds=self._options.within_s,
             every_seconds=self._options.every_s,
             at_ms=_now_ms(),
-            read_through={role: self._store.read_through(role) for role in self._clusters},
-            problems=tuple(self._problems[role] for role in sorted(self._problems)),
-            topics=tuple(
-                AuditTopic(
-                    topic=topic,
-                    buckets=dict(sorted(found.items())),
-                    source_records=held[topic][0],
-                    target_records=held[topic][1],
-                )
-                for topic, found in sorted(states.items())
-            ),
-            faults=tuple(faults[:FAULTS_MAX]),
-            latency_ms=AuditLatency(
-                p50=percentile(latencies, 0.5), p95=percentile(latencies, 0.95), p99=percentile(latencies, 0.99)
-            ),
+            read_through=through,
+            problems=tuple(problems),
         )
+        return summarized(about, list(self.judged()), self._store.found)
 
 
 def identity(request: Request, options: Options) -> str:

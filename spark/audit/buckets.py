@@ -92,6 +92,21 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """A bucket, what both sides hold of it, and what that shows."""
+
+    place: Place
+    source: Sums
+    target: Sums
+    verdict: Verdict
+
+    @property
+    def key(self) -> str:
+        """Text that is another one as soon as a side holds other records."""
+        return f"{self.source.count}.{self.source.a}.{self.target.count}.{self.target.a}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ReadThrough:
     """Up to which time each side was read: all that was in its logs then is added up. Milliseconds since 1970."""
 

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pydantic import BaseModel, ConfigDict
+
+from contract.audit import AuditRecord
 from contract.fields import VerificationError
 from kafka.topic_partition import TopicPartition
 from spark.audit.buckets import NOTHING, Place, Sums
@@ -33,6 +36,9 @@ CREATE TABLE IF NOT EXISTS positions (
     side TEXT, topic TEXT, partition INTEGER, next_offset INTEGER, PRIMARY KEY (side, topic, partition)
 );
 CREATE TABLE IF NOT EXISTS topics (topic TEXT PRIMARY KEY, id TEXT);
+CREATE TABLE IF NOT EXISTS found (
+    topic TEXT, partition INTEGER, start_ms INTEGER, key TEXT, found TEXT, PRIMARY KEY (topic, partition, start_ms)
+);
 CREATE TABLE IF NOT EXISTS unread (topic TEXT, partition INTEGER, at_ms INTEGER, reason TEXT);
 """
 
@@ -50,6 +56,15 @@ class Unread:
     reason: str
 
 
+class Found(BaseModel):
+    """The records of a bucket that differ, or why they cannot be named."""
+
+    model_config = ConfigDict(frozen=True)
+
+    records: tuple[AuditRecord, ...] = ()
+    not_found: str | None = None
+
+
 class AuditStore:
     """The state of one audit. Raises AuditStoreError for a folder that cannot be used, or that is another audit's."""
 
@@ -57,7 +72,8 @@ class AuditStore:
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._database = sqlite3.connect(folder / FILE, timeout=WAIT_S)
+            # Spark calls `add` in a thread of its own, while the thread that reads waits for it.
+            self._database = sqlite3.connect(folder / FILE, timeout=WAIT_S, check_same_thread=False)
             with self._database:
                 self._database.executescript(_SCHEMA)
                 self._database.execute("INSERT OR IGNORE INTO audit VALUES (1, ?, ?)", (identity, from_ms))
@@ -134,6 +150,22 @@ class AuditStore:
         rows = self._database.execute("SELECT topic, partition, at_ms, reason FROM unread")
         return [Unread(TopicPartition(topic, partition), at, reason) for topic, partition, at, reason in rows]
 
+    def keep_found(self, place: Place, key: str, found: Found) -> None:
+        """Keep which records of a bucket differ while its sums are those of the key."""
+        with self._writing():
+            self._database.execute(
+                "INSERT OR REPLACE INTO found VALUES (?, ?, ?, ?, ?)",
+                (place.topic, place.partition, place.start_ms, key, found.model_dump_json()),
+            )
+
+    def found(self, place: Place, key: str) -> Found | None:
+        """Return what is known of the records of a bucket with these sums; None if nothing is."""
+        row = self._database.execute(
+            "SELECT found FROM found WHERE topic = ? AND partition = ? AND start_ms = ? AND key = ?",
+            (place.topic, place.partition, place.start_ms, key),
+        ).fetchone()
+        return None if row is None else Found.model_validate_json(row[0])
+
     def buckets(self) -> Iterator[tuple[Place, Sums, Sums]]:
         """Yield every bucket with what the source and the target hold of it, in order."""
         found: dict[Place, dict[str, Sums]] = {}
@@ -145,7 +177,8 @@ class AuditStore:
     def forget(self, before_ms: int) -> None:
         """Remove buckets that began before this time, ms since 1970."""
         with self._writing():
-            self._database.execute("DELETE FROM sums WHERE start_ms < ?", (before_ms,))
+            for table in ("sums", "found"):
+                self._database.execute(f"DELETE FROM {table} WHERE start_ms < ?", (before_ms,))  # noqa: S608 - our names
 
     def _of(self, side: Role, place: Place) -> Sums:
         with closing(

@@ -52,10 +52,11 @@ def read(spark: SparkSession, reading: Reading, store: AuditStore, deadline_s: f
     if not reading.topics:
         return
     name = f"{reading.role} {reading.side.alias}"
+    failures: list[Exception] = []
     try:
         query = (
             _records(spark, reading)
-            .writeStream.foreachBatch(_adding(reading, store))
+            .writeStream.foreachBatch(_adding(reading, store, failures))
             .option("checkpointLocation", (store.folder / "checkpoints" / reading.role).as_uri())
             .trigger(availableNow=True)
             .start()
@@ -65,6 +66,8 @@ def read(spark: SparkSession, reading: Reading, store: AuditStore, deadline_s: f
         finally:
             query.stop()
     except PySparkException as error:
+        if failures:
+            raise failures[0] from None
         line = next((one for one in str(error).splitlines() if one.strip()), type(error).__name__)
         raise AuditError(f"{name}: must be readable (got {line}). Check its brokers; the audit goes on.") from None
     if not ended:
@@ -114,8 +117,17 @@ def _sum(word: str) -> Column:
     return F.sum(F.col(word).cast("decimal(20,0)")).alias(word)  # 64 bits would overflow
 
 
-def _adding(reading: Reading, store: AuditStore) -> Callable[[DataFrame, int], None]:
+def _adding(reading: Reading, store: AuditStore, failures: list[Exception]) -> Callable[[DataFrame, int], None]:
+    """Return what adds up a micro-batch; why it fails is in `failures` too, since Spark passes on no exception."""
+
     def add(batch: DataFrame, number: int) -> None:
+        try:
+            take(batch, number)
+        except VerificationError as error:
+            failures.append(error)
+            raise
+
+    def take(batch: DataFrame, number: int) -> None:
         rows, read_ms = added_up(batch, reading).collect(), int(time.time() * 1000)
         sums: dict[Place, Sums] = {}
         next_offsets: dict[TopicPartition, int] = {}

@@ -44,6 +44,9 @@ REQUIRED = {
     # The second version of the Kafka source gives rows as it reads them; the first converts each to Java and back.
     "spark.sql.sources.useV1SourceList": "",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # rows are four numbers: no need to measure each
+    # Rows of this process beyond some thousands stay bytes until a task takes them. The optimizer would make objects of
+    # them in the driver, 400 bytes for 70, several times: half a million records of both sides filled its heap.
+    "spark.sql.execution.arrow.localRelationThreshold": "1m",
     # A consumer that is kept for later holds what it fetched ahead: keep few, and what they fetched not for long.
     "spark.kafka.consumer.cache.capacity": "8",
     "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
@@ -103,7 +106,8 @@ def session(
         log4j = folder / "log4j2.properties"
         log4j.write_text(LOG4J, encoding="utf-8")
         java = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData"]
-        java += ["-XX:+UseParallelGC", *options]
+        # A heap that is full ends the run: by default a JVM may collect for 98 % of its time, and hardly ever ends.
+        java += ["-XX:+UseParallelGC", "-XX:GCTimeLimit=80", "-XX:GCHeapFreeLimit=10", *options]
         java.append("-XX:MetaspaceSize=256m")  # or the classes of a first job cost a collection of the whole heap
         if not _has_name():
             java.append(f"-Duser.home={folder}")  # nor a home, without which Spark's search for packages ends it

@@ -104,7 +104,7 @@ class WithoutSpark:
 
     def rows(self, records: list[Part] | None) -> dict[TopicPartition, list[Row]]:
         """Return the records of each partition."""
-        return {tp: [_row(record) for record in log.tolist()] for tp, log in self.cache.logs(records or []).items()}
+        return {tp: [row_of(record) for record in log.tolist()] for tp, log in self.cache.logs(records or []).items()}
 
     def offsets(self, records: list[Part] | None) -> dict[TopicPartition, list[int]]:
         """Return the offsets of the records of each partition."""
@@ -135,7 +135,8 @@ class WithoutSpark:
         return found
 
 
-def _row(record: Sequence[int]) -> Row:
+def row_of(record: Sequence[int]) -> Row:
+    """Return a record of a log as a row."""
     nulls = record[NULLS]
     return Row(
         record[OFFSET],

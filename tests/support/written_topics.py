@@ -26,6 +26,7 @@ from tests.support import raw_producer
 
 from .running_sandbox import Sandbox
 from .verification_runs import JobBench
+from .waiting import wait_until
 
 TESTER = "verification-tester"
 PREFIX = "verify-"
@@ -51,6 +52,13 @@ class Bench(JobBench):
             made = admin.create_topics([NewTopic(called, partitions, 1, config=dict(config or {}))])
             made[called].result(_ANSWER_S)
         return name
+
+    def create_again(self, side: str, topic: str, partitions: int = 1) -> None:
+        """Delete a topic of one side, and create another one with its name."""
+        admin = AdminClient(self.client(side))
+        admin.delete_topics([topic])[topic].result(_ANSWER_S)
+        wait_until(f"{topic} is gone", lambda: topic not in admin.list_topics(timeout=_ANSWER_S).topics)
+        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_ANSWER_S)
 
     def add_partitions(self, side: str, topic: str, total: int) -> None:
         """Give a topic more partitions."""

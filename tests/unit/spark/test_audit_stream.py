@@ -68,7 +68,7 @@ def test_a_batch_is_added_up_by_partition_and_time(spark: SparkSession) -> None:
     early = [("items", 2, 40, FROM_MS - 1, b"", b"from before", 0)]
     kept = Kept()
 
-    stream._adding(asked(), cast("AuditStore", kept))(batch(spark, [*first, *doubled, *second, *other, *early]), 7)
+    stream._adding(asked(), cast("AuditStore", kept), [])(batch(spark, [*first, *doubled, *second, *other, *early]), 7)
 
     ((role, number, sums, next_offsets),) = kept.added
     assert (role, number) == ("source", 7)
@@ -84,5 +84,5 @@ def test_a_batch_is_added_up_by_partition_and_time(spark: SparkSession) -> None:
 def test_remote_topics_have_the_names_of_the_source(spark: SparkSession) -> None:
     record = ("here.items", 0, 0, FROM_MS, b"k", b"v", 0)
     kept = Kept()
-    stream._adding(asked("here."), cast("AuditStore", kept))(batch(spark, [record]), 0)
+    stream._adding(asked("here."), cast("AuditStore", kept), [])(batch(spark, [record]), 0)
     assert list(kept.added[0][2]) == [Place("items", 0, FROM_MS)]

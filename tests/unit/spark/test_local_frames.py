@@ -159,3 +159,15 @@ def test_what_a_comparison_without_spark_has_read_is_not_read_again_for_spark(
     part = [ReadRange("altered", 0, 3, COUNT - 2)]
     found = LocalFrames(both, without.cache).frame(spark, both[1].side, part, "read_committed", {"altered": "named"})
     assert [row.offset for row in found.orderBy("offset").collect()] == read[PLACE][3:-2] == [*range(3, COUNT - 2)]
+
+
+def test_many_rows_of_this_process_stay_bytes_in_the_driver(spark: SparkSession) -> None:
+    """Half a million of them as objects filled its heap, and the run never ended."""
+    schema = "topic string, partition int, cut long"
+    few, many = (table(spark, [("items", n, n) for n in range(size)], schema) for size in (100, 60_000))
+
+    plans = [frame._jdf.queryExecution().optimizedPlan().toString() for frame in (few, many)]
+
+    assert "LocalRelation" in plans[0]
+    assert "LocalRelation" not in plans[1]
+    assert many.count() == 60_000
