@@ -24,6 +24,13 @@ class AuditRecord(_Part):
     differs: tuple[str, ...] = ()
 
 
+class Found(_Part):
+    """The records of a bucket that differ, the first of them, or why they cannot be named."""
+
+    records: tuple[AuditRecord, ...] = ()
+    not_found: str | None = None
+
+
 class AuditBucket(_Part):
     """A bucket that did not close well: `records` are those that are missing, or more than the source has.
 

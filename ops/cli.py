@@ -30,6 +30,7 @@ COMMANDS = {
     "doctor": "ops.doctor.command",
     "promote": "ops.promotion.command",
     "verify": "ops.verify",
+    "audit": "ops.audit",
     "produce": "ops.demo_client.__main__",
     "consume": "ops.demo_client.__main__",
     "policy": "ops.policy.command",

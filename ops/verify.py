@@ -204,7 +204,7 @@ def run(
         command += ["--index", str(index)] if index is not None else []
         command += ["--state", _absolute(state)] if state is not None else []
         command += ["--push-gateway", push_gateway] if push_gateway is not None else []
-        code, last = _follow(command, {**environment, **planned.secrets}, log, timeout_s, request)
+        code, last = follow(command, {**environment, **planned.secrets}, log, timeout_s, request)
     try:
         report = read_report(report_dir / "report.json", "groups", *POSITION_KEYS)
     except (OSError, ValueError) as error:
@@ -224,7 +224,7 @@ def _absolute(state: str) -> str:
     return state if "://" in state or not state.strip() else str(Path(state).resolve())
 
 
-def _follow(
+def follow(
     command: list[str],
     environment: Mapping[str, str],
     log: Callable[[str], None],

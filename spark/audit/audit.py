@@ -12,7 +12,7 @@ from itertools import islice
 
 from pyspark.sql import SparkSession
 
-from contract.audit import AuditDocument
+from contract.audit import AuditDocument, Found
 from contract.fields import VerificationError
 from contract.verification_request import Request
 from kafka.cluster import Cluster
@@ -20,7 +20,7 @@ from kafka.topic_metadata import topic_ids
 from kafka.topic_partition import TopicPartition
 from spark.audit.buckets import FAULTS, Judged, ReadThrough, Rule, judge
 from spark.audit.drill_down import DrillDownError, records_of
-from spark.audit.store import AuditStore, Found, Role, Unread
+from spark.audit.store import AuditStore, Role, Unread
 from spark.audit.stream import Reading, read
 from spark.audit.summary import About, summarized
 

@@ -43,9 +43,9 @@ class Place:
 class Sums:
     """Records of one side in one bucket.
 
-    `a` and `b` are sums of the digests' words modulo 2**64. `read_ms` is when the newest of them was read, in
-    milliseconds since 1970. `appended` are those whose timestamp is the broker's own, `inexact` those of which Spark
-    may hold another form than Kafka does.
+    `a` and `b` are sums of the digests' words modulo 2**64. `read_ms` is when the newest of them was read, and
+    `after_ms` up to when the side had been read before, when it was not there; milliseconds since 1970. `appended` are
+    those whose timestamp is the broker's own, `inexact` those of which Spark may hold another form than Kafka does.
     """
 
     count: int = 0
@@ -54,6 +54,7 @@ class Sums:
     read_ms: int = 0
     appended: int = 0
     inexact: int = 0
+    after_ms: int = 0
 
     def __add__(self, other: "Sums") -> "Sums":
         return Sums(
@@ -63,6 +64,7 @@ class Sums:
             max(self.read_ms, other.read_ms),
             self.appended + other.appended,
             self.inexact + other.inexact,
+            max(self.after_ms, other.after_ms),
         )
 
     def equals(self, other: "Sums") -> bool:
@@ -125,7 +127,8 @@ def judge(
     """Return the verdict on a bucket by what was read of both sides.
 
     `unread` are the reasons why records of its partition may not have been read. A bucket that does not agree yet is
-    open until both sides were read beyond the time that it has; when records arrive after that, it becomes `late`.
+    open until both sides were read beyond the time that it has; when records arrive after that, it becomes `late`. What
+    arrived while nobody read is not late: nobody has seen that it was missing.
     """
     if source.appended or target.appended:
         reason = "timestamps are of the broker's own (message.timestamp.type): each side has another one"
@@ -134,8 +137,9 @@ def judge(
     if source.equals(target):
         if not ended:
             return Verdict(state=State.OPEN)
-        late = target.read_ms > due_ms(place, source, rule)
-        latency = max(0, target.read_ms - source.read_ms)
+        late = target.after_ms >= due_ms(place, source, rule)
+        known = target.read_ms - target.after_ms <= rule.within_ms  # it arrived between two readings that are near
+        latency = max(0, target.read_ms - source.read_ms) if known else None
         return Verdict(state=State.LATE if late else State.COMPLETE, latency_ms=latency)
     if unread:
         return Verdict(state=State.UNKNOWN, reason="; ".join(unread))

@@ -4,16 +4,24 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
 from contract.audit import AuditDocument
+from contract.audit_metrics import families
 from contract.documents import load
 from contract.fields import RequestError, VerificationError
 from kafka.errors import redact, visible
 from spark import signals
 from spark.audit.audit import Audit, Options, begins_ms, identity
 from spark.audit.buckets import FAULTS
+from spark.audit.page import as_html
 from spark.audit.store import AuditStore
 from spark.comparison.java_client import require_java
 from spark.comparison.spark_session import session
@@ -31,8 +39,10 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--request", type=Path, required=True, help="JSON file that says what to verify")
     parser.add_argument("--state", type=Path, required=True, metavar="DIR", help="folder of this audit's own state")
+    text = "NAME.json, written after each round, and its page NAME.html"
+    parser.add_argument("--report", type=_report, required=True, metavar="FILE", help=text)
     parser.add_argument(
-        "--report", type=Path, required=True, metavar="FILE", help="JSON file, written after each round"
+        "--metrics", type=_address, metavar="HOST:PORT", help="address at which Prometheus finds the metrics"
     )
     parser.add_argument("--bucket", type=_seconds, default=Options.bucket_s, metavar="S", help="seconds of a bucket")
     parser.add_argument(
@@ -53,7 +63,9 @@ def main(arguments: Sequence[str]) -> int:
         store = AuditStore(options.state, identity(request, chosen), begins_ms(chosen))
         try:
             ends = 0.0 if options.once else time.monotonic() + options.seconds if options.seconds else None
-            document = _run(Audit(request, store, chosen), os.environ, options.report, chosen.every_s, ends, secrets)
+            with _served(options.metrics) as publish:
+                written = _Written(options.report, secrets, publish)
+                document = _run(Audit(request, store, chosen), os.environ, written, chosen.every_s, ends)
         finally:
             store.close()
     except KeyboardInterrupt:
@@ -65,8 +77,25 @@ def main(arguments: Sequence[str]) -> int:
     return _code(document)
 
 
+@dataclass(frozen=True)
+class _Written:
+    """Where what is known goes after each round."""
+
+    report: Path
+    secrets: Sequence[str] = field(repr=False)
+    publish: Callable[[AuditDocument], None]
+
+    def __call__(self, document: AuditDocument) -> None:
+        _write(self.report, redact(document.model_dump_json(indent=2), self.secrets))
+        _write(self.report.with_suffix(".html"), redact(as_html(document), self.secrets))
+        self.publish(document)
+        for problem in document.problems:
+            sys.stderr.write(f"{visible(redact(problem, self.secrets))}\n")
+        sys.stderr.write(f"{_said(document)}\n")
+
+
 def _run(
-    audit: Audit, environment: Mapping[str, str], report: Path, every_s: int, ends: float | None, secrets: Sequence[str]
+    audit: Audit, environment: Mapping[str, str], written: _Written, every_s: int, ends: float | None
 ) -> AuditDocument:
     """Read and write until the time is over: at least once."""
     with session(environment) as spark:
@@ -74,13 +103,46 @@ def _run(
             began = time.monotonic()
             audit.round(spark)
             document = audit.document()
-            _write(report, redact(document.model_dump_json(indent=2), secrets))
-            for problem in document.problems:
-                sys.stderr.write(f"{visible(redact(problem, secrets))}\n")
-            sys.stderr.write(f"{_said(document)}\n")
+            written(document)
             if ends is not None and time.monotonic() >= ends:
                 return document
             time.sleep(max(0.0, every_s - (time.monotonic() - began)))
+
+
+class _Collector(Collector):
+    """The metrics of the newest document; none before the first."""
+
+    def __init__(self) -> None:
+        self.document: AuditDocument | None = None
+
+    def collect(self) -> Iterable[Metric]:
+        return families(self.document) if self.document is not None else ()
+
+
+@contextmanager
+def _served(address: tuple[str, int] | None) -> Iterator[Callable[[AuditDocument], None]]:
+    """Serve the metrics of the documents that are given to what this yields."""
+    collector = _Collector()
+
+    def publish(document: AuditDocument) -> None:
+        collector.document = document
+
+    if address is None:
+        yield publish
+        return
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(collector)
+    host, port = address
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as error:
+        raise RequestError([f"--metrics: must be a free address (got {host}:{port}: {error.strerror})"]) from None
+    try:
+        yield publish
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def _write(report: Path, text: str) -> None:
@@ -111,6 +173,19 @@ def _code(document: AuditDocument) -> int:
         return FAULTY
     unread = document.problems or None in document.read_through.values()
     return UNUSABLE if unread or document.faults else GOOD
+
+
+def _report(text: str) -> Path:
+    if not text.endswith(".json"):
+        raise argparse.ArgumentTypeError(f"must end with .json (got {text})")
+    return Path(text)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isdecimal() and int(port) < 65_536):
+        raise argparse.ArgumentTypeError(f"must be HOST:PORT (got {text})")
+    return host.strip("[]"), int(port)
 
 
 def _seconds(text: str) -> int:

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from contract.audit import AuditRecord
+from contract.audit import Found
 from contract.fields import VerificationError
 from kafka.topic_partition import TopicPartition
 from spark.audit.buckets import NOTHING, Place, Sums
@@ -29,7 +27,7 @@ CREATE TABLE IF NOT EXISTS batches (side TEXT PRIMARY KEY, number INTEGER);
 CREATE TABLE IF NOT EXISTS read_through (side TEXT PRIMARY KEY, at_ms INTEGER);
 CREATE TABLE IF NOT EXISTS sums (
     side TEXT, topic TEXT, partition INTEGER, start_ms INTEGER,
-    count INTEGER, a TEXT, b TEXT, read_ms INTEGER, appended INTEGER, inexact INTEGER,
+    count INTEGER, a TEXT, b TEXT, read_ms INTEGER, appended INTEGER, inexact INTEGER, after_ms INTEGER,
     PRIMARY KEY (side, topic, partition, start_ms)
 );
 CREATE TABLE IF NOT EXISTS positions (
@@ -54,15 +52,6 @@ class Unread:
     partition: TopicPartition
     at_ms: int
     reason: str
-
-
-class Found(BaseModel):
-    """The records of a bucket that differ, or why they cannot be named."""
-
-    model_config = ConfigDict(frozen=True)
-
-    records: tuple[AuditRecord, ...] = ()
-    not_found: str | None = None
 
 
 class AuditStore:
@@ -106,7 +95,7 @@ class AuditStore:
             for place, one in sums.items():
                 whole = self._of(side, place) + one
                 self._database.execute(
-                    "INSERT OR REPLACE INTO sums VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT OR REPLACE INTO sums VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (side, place.topic, place.partition, place.start_ms, *_row(whole)),
                 )
             self._database.executemany(
@@ -183,7 +172,7 @@ class AuditStore:
     def _of(self, side: Role, place: Place) -> Sums:
         with closing(
             self._database.execute(
-                "SELECT count, a, b, read_ms, appended, inexact FROM sums "
+                "SELECT count, a, b, read_ms, appended, inexact, after_ms FROM sums "
                 "WHERE side = ? AND topic = ? AND partition = ? AND start_ms = ?",
                 (side, place.topic, place.partition, place.start_ms),
             )
@@ -201,7 +190,8 @@ class AuditStore:
 
 
 def _row(sums: Sums) -> tuple[object, ...]:
-    return sums.count, str(sums.a), str(sums.b), sums.read_ms, sums.appended, sums.inexact  # words exceed 63 bits
+    # Words exceed SQLite's 63 bits.
+    return sums.count, str(sums.a), str(sums.b), sums.read_ms, sums.appended, sums.inexact, sums.after_ms
 
 
 def _sums(row: Iterable[object]) -> Sums:

@@ -119,6 +119,7 @@ def _sum(word: str) -> Column:
 
 def _adding(reading: Reading, store: AuditStore, failures: list[Exception]) -> Callable[[DataFrame, int], None]:
     """Return what adds up a micro-batch; why it fails is in `failures` too, since Spark passes on no exception."""
+    after_ms = store.read_through(reading.role) or 0
 
     def add(batch: DataFrame, number: int) -> None:
         try:
@@ -136,7 +137,9 @@ def _adding(reading: Reading, store: AuditStore, failures: list[Exception]) -> C
             next_offsets[tp] = max(next_offsets.get(tp, 0), row.next_offset)
             if row.start_ms is not None:
                 parts = int(row.a) % WORD, int(row.b) % WORD
-                sums[Place(*tp, row.start_ms)] = Sums(row["count"], *parts, read_ms, row.appended, row.inexact)
+                sums[Place(*tp, row.start_ms)] = Sums(
+                    row["count"], *parts, read_ms, row.appended, row.inexact, after_ms
+                )
         store.add(reading.role, number, sums, next_offsets)
 
     return add

@@ -13,9 +13,10 @@ from contract.audit import (
     AuditSpan,
     AuditTopic,
     BucketState,
+    Found,
 )
 from spark.audit.buckets import CLOSED_WELL, FAULTS, Judged, Place, Rule, State, due_ms, percentile
-from spark.audit.store import Found, Role
+from spark.audit.store import Role
 
 OBJECTIVE = 0.999
 WINDOWS = {"5m": 300, "30m": 1800, "1h": 3600, "6h": 21_600, "3d": 259_200}

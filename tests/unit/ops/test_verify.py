@@ -210,7 +210,7 @@ def deaf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_job_that_hangs_is_killed_with_all_that_it_has_started(deaf: list[str]) -> None:
     said: list[str] = []
-    code, last = verify._follow(deaf, os.environ, said.append, 2.0)
+    code, last = verify.follow(deaf, os.environ, said.append, 2.0)
     ids = [int(word) for word in said[0].split()]
     assert code == -signal.SIGKILL
     wait_until("both processes are gone", lambda: all(map(gone, ids)), 5)
@@ -231,14 +231,14 @@ def test_a_job_is_killed_when_the_command_is_interrupted(deaf: list[str]) -> Non
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        verify._follow(deaf, os.environ, interrupt, 60)
+        verify.follow(deaf, os.environ, interrupt, 60)
     wait_until("both processes are gone", lambda: all(map(gone, ids)), 5)
 
 
 def test_what_a_job_has_left_behind_is_not_waited_for() -> None:
     left = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(20)']).pid)"
     said: list[str] = []
-    assert verify._follow([sys.executable, "-c", left], os.environ, said.append, 15)[0] == 0
+    assert verify.follow([sys.executable, "-c", left], os.environ, said.append, 15)[0] == 0
     os.kill(int(said[0]), signal.SIGKILL)
 
 

@@ -10,8 +10,8 @@ from spark.audit.buckets import WORD, Place, ReadThrough, Rule, State, Sums, due
 PLACE = Place("items", 0, 60_000)
 RULE = Rule(bucket_ms=60_000, within_ms=30_000)
 END, DUE = 120_000, 150_000
-HELD = Sums(count=10, a=7, b=8, read_ms=119_000)
-COPIED = replace(HELD, read_ms=121_000)
+HELD = Sums(count=10, a=7, b=8, read_ms=119_000, after_ms=109_000)
+COPIED = replace(HELD, read_ms=121_000, after_ms=111_000)
 
 
 def read(source: int, target: int | None = None) -> ReadThrough:
@@ -55,10 +55,17 @@ def test_a_fault_is_named_when_its_time_is_over_and_counted(target: Sums, wanted
 
 def test_records_that_arrive_after_their_time_are_late_and_not_lost_for_good() -> None:
     assert state(HELD, replace(HELD, count=9, a=1), read(DUE + 60_000)) is State.MISSING
-    held_back = replace(HELD, read_ms=DUE + 70_000)
+    held_back = replace(HELD, read_ms=DUE + 70_000, after_ms=DUE + 60_000)
     found = judge(PLACE, HELD, held_back, RULE, read(DUE + 80_000))
     assert (found.state, found.latency_ms) == (State.LATE, DUE + 70_000 - HELD.read_ms)
-    assert state(HELD, replace(HELD, read_ms=DUE), read(DUE)) is State.COMPLETE
+    assert state(HELD, replace(held_back, after_ms=DUE), read(DUE + 80_000)) is State.LATE
+    assert state(HELD, replace(HELD, read_ms=DUE, after_ms=DUE - 10_000), read(DUE)) is State.COMPLETE
+
+
+def test_what_arrived_while_nobody_read_is_not_late_and_has_no_latency() -> None:
+    after_a_restart = replace(HELD, read_ms=DUE + 70_000, after_ms=DUE - 1)
+    found = judge(PLACE, HELD, after_a_restart, RULE, read(DUE + 80_000))
+    assert (found.state, found.latency_ms) == (State.COMPLETE, None)
 
 
 def test_records_that_are_written_late_have_their_time_too() -> None:

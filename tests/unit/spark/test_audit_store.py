@@ -10,7 +10,7 @@ from spark.audit.buckets import WORD, Place, Sums
 from spark.audit.store import AuditStore, AuditStoreError, Unread
 
 PLACE, ITEMS = Place("items", 0, 60_000), TopicPartition("items", 0)
-SUMS = Sums(2, WORD - 1, 5, 61_000, 0, 1)
+SUMS = Sums(2, WORD - 1, 5, 61_000, 0, 1, 51_000)
 
 
 def store(folder: Path, identity: str = "mirror mm2", from_ms: int = 60_000) -> AuditStore:
@@ -26,7 +26,7 @@ def test_a_batch_that_is_repeated_is_added_once(tmp_path: Path) -> None:
     assert again.add("source", 1, {PLACE: SUMS}, {ITEMS: 9})
     assert again.add("target", 0, {PLACE: SUMS}, {ITEMS: 3})
     assert again.from_ms == 60_000, "the audit goes on where it began"
-    assert list(again.buckets()) == [(PLACE, Sums(4, WORD - 2, 10, 61_000, 0, 2), SUMS)]
+    assert list(again.buckets()) == [(PLACE, Sums(4, WORD - 2, 10, 61_000, 0, 2, 51_000), SUMS)]
     assert (again.positions("source"), again.positions("target")) == ({ITEMS: 9}, {ITEMS: 3})
 
 

@@ -1,0 +1,110 @@
+"""The audit on real brokers: what was lost, doubled, altered or held back is found in its minute, also after a kill."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from contract.audit import AuditDocument
+
+from ...support.running_audit import BUCKET_S, Auditor, auditing, faults
+from ...support.written_topics import SIDES, Bench, Record, own_name, record
+
+BUCKET_MS = BUCKET_S * 1000
+EACH = 40  # records of a bucket
+LOST, DOUBLED, HELD_BACK = 3, 2, 5
+GOOD, CLEAN, MISSING, EXTRA, ALTERED, LATE = range(6)  # numbers of buckets
+
+
+@pytest.fixture
+def auditor(bench: Bench, tmp_path: Path) -> Iterator[Auditor]:
+    """An audit of one topic of three partitions, which has read both sides once."""
+    topic = bench.topic(own_name("audit"), partitions=3)
+    with auditing(bench, [topic], tmp_path / "audit") as auditor:
+        auditor.start()
+        auditor.wait("the first report", lambda document: None not in document.read_through.values())
+        yield auditor
+
+
+def of_bucket(from_ms: int, number: int) -> list[Record]:
+    """Records of a bucket, whose timestamps are spread over its whole length."""
+    step = BUCKET_MS // EACH
+    return [record(number * EACH + n, timestamp=from_ms + number * BUCKET_MS + n * step) for n in range(EACH)]
+
+
+def test_every_fault_is_in_its_bucket_and_counted_also_after_a_kill(bench: Bench, auditor: Auditor) -> None:
+    (topic,), from_ms = auditor.topics, auditor.document().from_ms
+    held_back = of_bucket(from_ms, LATE)[:HELD_BACK]
+    arrive: dict[int, list[Record]] = {
+        GOOD: of_bucket(from_ms, GOOD),
+        CLEAN: list(reversed(of_bucket(from_ms, CLEAN))),
+        MISSING: of_bucket(from_ms, MISSING)[LOST:],
+        EXTRA: of_bucket(from_ms, EXTRA) + of_bucket(from_ms, EXTRA)[:DOUBLED],
+        ALTERED: [*of_bucket(from_ms, ALTERED)[1:], of_bucket(from_ms, ALTERED)[0] | {"value": b"another"}],
+        LATE: of_bucket(from_ms, LATE)[HELD_BACK:],
+    }
+    for number in arrive:
+        bench.write("source", topic, of_bucket(from_ms, number))
+        bench.write("source", topic, of_bucket(from_ms, number), partition=1)
+    # What is read before the kill and what is read after it are parts of the same buckets.
+    for number, records in arrive.items():
+        bench.write("target", topic, records[: EACH // 2])
+        bench.write("target", topic, of_bucket(from_ms, number), partition=1)
+    bench.write_transaction("source", topic, of_bucket(from_ms, GOOD), commit=False)
+    auditor.wait("the first half is read", lambda document: read(document, topic) == (12 * EACH, 9 * EACH))
+    auditor.kill()
+    for records in arrive.values():
+        bench.write("target", topic, records[EACH // 2 :])
+    auditor.start()
+
+    wanted = {MISSING: ("missing", LOST), EXTRA: ("extra", DOUBLED), ALTERED: ("altered", 0)}
+    expected = {(topic, 0, number): found for number, found in wanted.items()}
+    held = {(topic, 0, LATE): ("missing", HELD_BACK)}
+    auditor.wait("every bucket is judged", lambda document: said(document) == expected | held)
+    bench.write("target", topic, held_back)
+    document = auditor.wait("what was held back arrives late", lambda document: said(document) == expected)
+    buckets, spans = document.topics[0].buckets, document.topics[0].spans
+    # On a slow machine the second half of other buckets comes after their time too.
+    assert buckets.pop("complete", 0) + buckets.pop("late") == 9
+    assert buckets == {"missing": 1, "extra": 1, "altered": 1}
+    late_ms = from_ms + LATE * BUCKET_MS
+    assert [span.state for span in spans if span.start_ms <= late_ms < span.end_ms] == ["late"]
+    assert {number: [one.fault for one in found.found] for (_, _, number), found in faults(document).items()} == {
+        MISSING: ["missing"] * LOST,
+        EXTRA: ["extra"] * DOUBLED,
+        ALTERED: ["altered"],
+    }
+    assert document.latency_ms.p99 is not None
+    assert document.latency_ms.p99 >= document.within_seconds * 1000
+    assert auditor.stop() == 143
+
+
+def test_what_was_not_read_of_a_topic_that_is_created_again_is_unknown(bench: Bench, auditor: Auditor) -> None:
+    (topic,), from_ms = auditor.topics, auditor.document().from_ms
+    for side in SIDES:
+        bench.write(side, topic, of_bucket(from_ms, GOOD))
+    auditor.wait(
+        "the records are read, in the time of the next ones",
+        lambda document: read(document, topic) == (EACH, EACH) and document.at_ms > from_ms + 2 * BUCKET_MS,
+    )
+    bench.write("target", topic, of_bucket(from_ms, CLEAN))
+    bench.create_again("source", topic, partitions=3)
+    bench.write("source", topic, of_bucket(from_ms, CLEAN)[1:])
+
+    document = auditor.wait(
+        "the bucket is judged", lambda document: said(document) == {(topic, 0, CLEAN): ("unknown", 0)}
+    )
+    (bucket,) = document.faults
+    assert "created again" in (bucket.reason or "")
+    assert document.problems == ()
+
+
+def said(document: AuditDocument) -> dict[tuple[str, int, int], tuple[str, int]]:
+    """State and number of records of each bucket that did not close well."""
+    return {place: (bucket.state, bucket.records) for place, bucket in faults(document).items()}
+
+
+def read(document: AuditDocument, topic: str) -> tuple[int, int]:
+    """Records that were read of both sides of a topic."""
+    found = {one.topic: (one.source_records, one.target_records) for one in document.topics}
+    return found.get(topic, (0, 0))
