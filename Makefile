@@ -19,6 +19,8 @@ IN_FOLDER = $(if $(FOLDER),--folder "$(FOLDER)")
 POLICY_CONFIG = $(if $(FOLDER),$(wildcard $(FOLDER)/policy.$(STACK).json))
 POLICIES = $(if $(FOLDER),$(CURDIR)/)policies$(if $(POLICY_CONFIG), --policy-pack-config "$(abspath $(POLICY_CONFIG))")
 DOCUMENTS ?= reports/pipeline
+# The tool that writes requirements.lock.
+UV ?= uv==0.13.9
 # Strimzi's release, which `make demo CLUSTER=current` installs where no operator is there, and where it comes from.
 STRIMZI ?= .strimzi
 STRIMZI_RELEASES ?= https://github.com/strimzi/strimzi-kafka-operator/releases/download
@@ -33,7 +35,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := help
 .SILENT:
 .PHONY: help setup setup-fast python bench soak demo strimzi render policy dashboards test test-fast test-jvm
-.PHONY: test-nightly lint format
+.PHONY: test-nightly lint format lock
 .PHONY: setup-pipeline cloud-config kubeconfig preview comment up verify drift drill summary state-bucket clean
 
 help: ## this list
@@ -142,6 +144,15 @@ soak: setup ## ten minutes of traffic, two restarts of the mirror, and every ver
 
 lint: setup-fast ## formatting, lint and types, nothing changed
 	$(LINT)
+
+# What was locked stays unless requirements.txt or constraints.txt changed it. uv reads no configuration of pip's: it gets
+# the index from there.
+lock: python ## write requirements.lock from requirements.txt, with the SHA-256 of each file
+	test -x reports/lock/bin/pip || $(PY) -m venv reports/lock
+	reports/lock/bin/pip install --quiet "$(UV)"
+	index="$$(reports/lock/bin/pip config list | sed -n "s/^\(global\|:env:\)\.index-url='\(.*\)'$$/\2/p" | tail -n 1)"; \
+		$${index:+env UV_DEFAULT_INDEX="$$index"} reports/lock/bin/uv pip compile requirements.txt --quiet --generate-hashes --universal \
+		--python-version 3.11 --no-annotate --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
 
 format: setup-fast ## format and fix what can be fixed
 	$(VENV)/ruff format .
