@@ -43,6 +43,6 @@ POLICY = resource_policy(
     },
     severity=Severity.MEDIUM,
     enforcement_level=EnforcementLevel.ADVISORY,
-    remediation_steps="Set `tls: true` on the named listener and give its clients the cluster's CA. Where a service mesh "
-    "encrypts the connections, add the listener to `plaintext`.",
+    remediation_steps="Set `tls: true` on the named listener and give its clients the cluster's CA. Where a service "
+    "mesh encrypts the connections, add the listener to `plaintext`.",
 )
