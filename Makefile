@@ -19,6 +19,8 @@ IN_FOLDER = $(if $(FOLDER),--folder "$(FOLDER)")
 POLICY_CONFIG = $(if $(FOLDER),$(wildcard $(FOLDER)/policy.$(STACK).json))
 POLICIES = $(if $(FOLDER),$(CURDIR)/)policies$(if $(POLICY_CONFIG), --policy-pack-config "$(abspath $(POLICY_CONFIG))")
 DOCUMENTS ?= reports/pipeline
+# The tool that writes requirements.lock.
+UV ?= uv==0.13.9
 # Strimzi's release, which `make demo CLUSTER=current` installs where no operator is there, and where it comes from.
 STRIMZI ?= .strimzi
 STRIMZI_RELEASES ?= https://github.com/strimzi/strimzi-kafka-operator/releases/download
@@ -26,14 +28,16 @@ ON_CURRENT = $(if $(REMOVE),--remove,$(if $(YES),--yes) $(if $(DEV_CONTEXT),--de
 	$(if $(STG_CONTEXT),--stg-context "$(STG_CONTEXT)") $(if $(EXPOSE),--expose "$(EXPOSE)") \
 	$(if $(and $(STRIMZI),$(or $(filter-out file,$(origin STRIMZI)),$(wildcard $(STRIMZI)))),--strimzi "$(STRIMZI)"))
 RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
+# For the jobs of a pipeline: with the pinned jars, Spark resolves no package when it starts.
+WITH_JARS = RT_INVENTORY_SPARK_JARS="$$($(PY) -m sandbox.toolchain spark-jars)"
 
 # Bytecode is kept whatever the environment says: many processes are started, and each would compile it again.
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help setup setup-fast python bench soak demo strimzi render policy dashboards test test-fast test-jvm
-.PHONY: test-nightly lint format
+.PHONY: help setup setup-fast setup-spark python bench soak demo strimzi render policy dashboards test test-fast test-jvm
+.PHONY: test-nightly lint format lock
 .PHONY: setup-pipeline cloud-config kubeconfig preview comment up verify drift drill summary state-bucket clean
 
 help: ## this list
@@ -68,7 +72,10 @@ policy: setup-fast ## what the policy pack finds in a preview: STACK=stg, EXAMPL
 	$(VENV)/python -m ops policy --stack "$(STACK)" --folder "$(if $(EXAMPLE),examples/$(EXAMPLE),.)" $(if $(JSON),--json) \
 		$(if $(SARIF),--sarif "$(SARIF)") $(if $(CONFIG),--config "$(CONFIG)")
 
-setup-pipeline: setup-fast ## what a job of a pipeline needs: venv/, a JDK, and pulumi on PATH
+setup-spark: python
+	$(PY) -m sandbox.toolchain ensure --only spark
+
+setup-pipeline: setup-fast setup-spark ## what a job of a pipeline needs: venv/, a JDK, Spark's connector, and pulumi on PATH
 	command -v pulumi > /dev/null || { echo "Pulumi: pulumi must be on PATH (not found). Let the pipeline install it." >&2; exit 2; }
 
 cloud-config: setup-fast ## a configuration that gets credentials of the role AWS_ROLE_ARN for the job's own identity
@@ -87,12 +94,12 @@ comment: setup-fast ## put the previews into the pull request's one comment: STA
 # --foreground: Pulumi is interrupted once; the second time it would end without releasing the lock of the state.
 up: setup-pipeline ## bring a stack up behind the policy gate, without a question: STACK=stg
 	$(STACK_GIVEN)
-	JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" timeout --foreground -s INT -k 120 75m \
+	JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(WITH_JARS) timeout --foreground -s INT -k 120 75m \
 		pulumi up --stack "$(STACK)" $(if $(FOLDER),-C "$(FOLDER)") --yes --non-interactive --policy-pack $(POLICIES)
 
 verify: setup-pipeline ## verify every mirror of a stack: STACK=stg
 	$(STACK_GIVEN)
-	$(RUN) -m ops pipeline verify --stack "$(STACK)" $(IN_FOLDER) --documents "$(DOCUMENTS)"
+	$(WITH_JARS) $(RUN) -m ops pipeline verify --stack "$(STACK)" $(IN_FOLDER) --documents "$(DOCUMENTS)"
 
 drift: setup-pipeline ## what differs between a stack's state and what is there: STACK=stg
 	$(STACK_GIVEN)
@@ -100,7 +107,7 @@ drift: setup-pipeline ## what differs between a stack's state and what is there:
 
 drill: setup-pipeline ## what a failover would do, changing nothing: TO=stg (EXECUTE=1 fails over)
 	mkdir -p "$(DOCUMENTS)"
-	$(RUN) -m ops failover --to "$(TO)" $(IN_FOLDER) $(if $(filter 1,$(EXECUTE)),,--dry-run) --yes --json > "$(DOCUMENTS)/drill.json"; \
+	$(WITH_JARS) $(RUN) -m ops failover --to "$(TO)" $(IN_FOLDER) $(if $(filter 1,$(EXECUTE)),,--dry-run) --yes --json > "$(DOCUMENTS)/drill.json"; \
 		code=$$?; cat "$(DOCUMENTS)/drill.json"; exit $$code
 
 summary: setup-fast ## what the steps of a pipeline found: in the summary of GitHub's run, else here
@@ -142,6 +149,15 @@ soak: setup ## ten minutes of traffic, two restarts of the mirror, and every ver
 
 lint: setup-fast ## formatting, lint and types, nothing changed
 	$(LINT)
+
+# What was locked stays unless requirements.txt or constraints.txt changed it. uv reads no configuration of pip's: it gets
+# the index from there.
+lock: python ## write requirements.lock from requirements.txt, with the SHA-256 of each file
+	test -x reports/lock/bin/pip || $(PY) -m venv reports/lock
+	reports/lock/bin/pip install --quiet "$(UV)"
+	index="$$(reports/lock/bin/pip config list | sed -n "s/^\(global\|:env:\)\.index-url='\(.*\)'$$/\2/p" | tail -n 1)"; \
+		$${index:+env UV_DEFAULT_INDEX="$$index"} reports/lock/bin/uv pip compile requirements.txt --quiet --generate-hashes --universal \
+		--python-version 3.11 --no-annotate --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
 
 format: setup-fast ## format and fix what can be fixed
 	$(VENV)/ruff format .

@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from contract.fields import VerificationError
 from contract.report_rows import LazyRows
+from contract.terminal import visible as visible
 from contract.verification_request import ClusterConfig
 from kafka import connectivity
 from kafka.connectivity import Broker, connection_error
@@ -81,14 +82,6 @@ def _way(form: str) -> str:
     return way if len(form) >= WITHIN_WORDS_MIN else rf"(?<![^\W_]){way}(?![^\W_])"
 
 
-_UNSEEN = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
-
-
-def visible(text: str, *, lines: bool = True) -> str:
-    """Return a text with control and invisible characters escaped; `lines` keeps its line ends."""
-    return _UNSEEN.sub(lambda found: found[0] if lines and found[0] == "\n" else _escape(found[0]), text)
-
-
 def visible_document(value: Any) -> Any:
     """Return a document of the same shape with control and invisible characters escaped in all its texts."""
     if isinstance(value, str):
@@ -98,11 +91,6 @@ def visible_document(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {visible_document(key): visible_document(item) for key, item in value.items()}
     return [visible_document(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 class ClusterError(VerificationError):

@@ -14,12 +14,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 from confluent_kafka import KafkaException
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from contract.terminal import printable
 from ops.errors import OpsError
 from settings.text import wrap_for_stream
 
@@ -28,6 +29,11 @@ EXIT_FAILED, EXIT_UNUSABLE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout instead of a table.")]
 ProjectFolder = Annotated[Path, typer.Option("--folder", "-C", help="Folder of the Pulumi project.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def escape(text: str) -> str:
+    """Return a text for a console, which shows its markup, control characters and commands to a workflow's runner."""
+    return escape_markup(printable(text))
 
 
 def stderr() -> Console:
@@ -138,7 +144,7 @@ class AdaptiveTable:
         """Add a row with a cell for each column."""
         if len(cells) != len(self.columns):
             raise ValueError(f"{self.title}: a row must have {len(self.columns)} cells (got {len(cells)}).")
-        self.rows.append(tuple(cell if isinstance(cell, Text) else Text(cell) for cell in cells))
+        self.rows.append(tuple(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in cells))
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table, or the list, for the width of the terminal."""

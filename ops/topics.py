@@ -16,12 +16,11 @@ import typer
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, OffsetSpec, ResourceType  # type: ignore[attr-defined]  # the package does not list what it re-exports
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from contract.verification_request import Mirror
 from ops.connection import CONTACT_TIMEOUT_S, PROJECT, ClientErrors, Connection, client_settings, from_outputs
-from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, log, show, stderr
+from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, escape, guard, log, show, stderr
 from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs, typed_outputs
 from ops.recovery import mirror_context

@@ -23,6 +23,7 @@ from settings.model import (
     no_overrides,
 )
 from settings.names import Annotations, HostName, HostPort, Label, none
+from settings.network_policy import NetworkPolicyPeer
 
 FACTOR_MAX = 3  # more replicas than this are never a default
 MIN_INSYNC = "min.insync.replicas"
@@ -121,6 +122,8 @@ class Listener(Model):
     """Port of the nodes, for nodeport."""
     annotations: Annotated[Config, STAYS] = Field(default_factory=empty)
     """Annotations of the listener's Service, Route or Ingress."""
+    network_policy_peers: Annotated[tuple[NetworkPolicyPeer, ...], STAYS] = ()
+    """Who may connect, by the operator's NetworkPolicy. Without it everybody. Workers of mirrors must be among them."""
 
 
 class Expose(Model):
@@ -145,6 +148,8 @@ class Expose(Model):
     """Port of the nodes for the first connection, for nodeport."""
     annotations: Config = Field(default_factory=empty)
     """Annotations of the Service, Route or Ingress for the first connection."""
+    network_policy_peers: tuple[NetworkPolicyPeer, ...] = ()
+    """Who may connect, as for a listener: the addresses that the brokers see, after any translation on the way."""
 
 
 class Rack(Model):
@@ -313,6 +318,7 @@ class Cluster(Model):
             ingress_class=exposed.ingress_class,
             node_port=exposed.node_port,
             annotations=exposed.annotations,
+            network_policy_peers=exposed.network_policy_peers,
         )
 
     @property

@@ -17,7 +17,8 @@ from typing import Any
 
 from contract.documents import load
 from contract.fields import RequestError, VerificationError
-from kafka.errors import redact, redact_document, visible
+from contract.terminal import printable
+from kafka.errors import redact, redact_document
 from spark import signals
 from spark.comparison.java_client import require_java
 from spark.job import verify
@@ -175,7 +176,7 @@ def _end(folder: Path, result: Mapping[str, Any], index_dir: Path | None) -> int
         sys.stderr.write(f"--report-dir: not all of the report was written (got {type(error).__name__}).\n")
     else:
         _list(folder, result, index_dir)
-    sys.stderr.write(f"{visible(result['error'])}\n")
+    sys.stderr.write(f"{printable(result['error'])}\n")
     return int(result["exit_code"])
 
 
@@ -184,7 +185,7 @@ def _print_verdict(result: Mapping[str, Any], folder: Path) -> None:
         if check["ok"] is not True:
             word = "failed" if check["ok"] is False else "unknown"
             line = f"{check['name']} {word}: {check['observed']} (expected {check['expected']})"
-            sys.stdout.write(f"{visible(line, lines=False)}\n")
+            sys.stdout.write(f"{printable(line, lines=False)}\n")
     sys.stdout.write(
         f"verdict {result['verdict']}: {result['records_compared']} records compared in {result['seconds']} s, "
         f"report {folder / 'report.html'}\n"

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kafka.errors import redact, visible
+from contract.terminal import printable
+from kafka.errors import redact
 
 REDRAWS_PER_S = 4
 
@@ -49,7 +50,7 @@ class Progress:
         self._secrets = secrets
 
     def _fit(self, text: str) -> str:
-        return visible(redact(text, self._secrets), lines=False)
+        return printable(redact(text, self._secrets), lines=False)
 
     def __call__(self, text: str) -> None:
         """Print one line, unless it repeats the last one."""

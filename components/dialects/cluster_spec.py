@@ -53,6 +53,8 @@ def listener(settings: Listener) -> Spec:
     }
     if settings.authentication != "none":
         spec["authentication"] = {"type": settings.authentication}
+    if settings.network_policy_peers:
+        spec["networkPolicyPeers"] = [peer.rendered() for peer in settings.network_policy_peers]
     bootstrap: Spec = {}
     if settings.host is not None and settings.type in ("route", "ingress"):
         bootstrap["host"] = settings.host

@@ -20,12 +20,12 @@ import typer
 import yaml
 from kubernetes.client import CustomObjectsApi
 from rich.console import Console
-from rich.markup import escape
 
 from ops.adoption import live as reading
 from ops.adoption.describe import described
 from ops.adoption.live import Live
 from ops.connection import PROJECT
+from ops.console import escape
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
 from settings import NAMESPACE, SettingsError, parse

@@ -14,7 +14,7 @@ from settings.mirrors import Mirror
 from settings.model import Property, properties
 
 Values = dict[str, Any]
-_LISTENER_KEYS = {"name": "name", "port": "port", "type": "type", "tls": "tls"}
+_LISTENER_KEYS = {key: key for key in ("name", "port", "type", "tls", "networkPolicyPeers")}
 
 
 def described(live: Live) -> Values:

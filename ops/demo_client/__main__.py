@@ -13,11 +13,22 @@ from typing import Annotated, Any
 import typer
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from ops.connection import DEFAULT_TOPIC, PROJECT, Connection, from_environment, from_outputs
-from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, log, progress, pulse, show, until_stopped
+from ops.console import (
+    EXIT_FAILED,
+    AsJson,
+    Debug,
+    ProjectFolder,
+    escape,
+    guard,
+    log,
+    progress,
+    pulse,
+    show,
+    until_stopped,
+)
 from ops.demo_client import DeliveryLog, Kind, consumer, events, keys_file, producer
 from ops.demo_client.consumer import COMMIT_S, WAIT_S, Goal, Read
 from ops.demo_client.producer import Sent

@@ -12,10 +12,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from ops.connection import PROJECT
-from ops.console import AsJson, Debug, guard, log, stderr
+from ops.console import AsJson, Debug, escape, guard, log, stderr
 from ops.errors import OpsError
 from ops.new import (
     DEFAULT_PLATFORM,

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 
 from kafka import checkpoints
 from kafka.cluster import Cluster
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
-from ops.console import AdaptiveTable, Column
+from ops.console import AdaptiveTable, Column, escape
 from ops.errors import OpsError
 from ops.offsets.current_offsets import Log, committed, logs, translate
 from ops.offsets.entries import OffsetsByGroup, format_offset

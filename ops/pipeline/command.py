@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from contract.terminal import printable
 from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, AsJson, ProjectFolder, guard, log
 from ops.errors import OpsError
@@ -199,4 +200,4 @@ def _answer(as_json: bool, document: Mapping[str, Any], text: str) -> None:
     if as_json:
         sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     elif text:
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.write(f"{printable(text)}\n")

@@ -17,10 +17,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console, Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from ops.connection import PROJECT
+from ops.console import escape
 from ops.errors import OpsError
 from ops.pipeline import documents
 from ops.policy import (

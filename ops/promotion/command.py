@@ -12,11 +12,21 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from ops.connection import PROJECT
-from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, log, show, stderr, terminated_gently
+from ops.console import (
+    EXIT_FAILED,
+    AsJson,
+    Debug,
+    ProjectFolder,
+    escape,
+    guard,
+    log,
+    show,
+    stderr,
+    terminated_gently,
+)
 from ops.errors import OpsError
 from ops.promotion.promote import DECLINED, GOOD, Options, Promotion
 from ops.promotion.record import Record, now, who

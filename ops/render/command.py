@@ -14,9 +14,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from ops.connection import PROJECT
+from ops.console import escape
 from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs
 from ops.render import client_endpoints, dedicated, prometheus

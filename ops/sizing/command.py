@@ -15,9 +15,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 import yaml
 from rich.console import Console, Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
+from ops.console import escape
 from ops.errors import OpsError
 from ops.sizing.clients import MEASURED, NOTHING, read_throughput
 from ops.sizing.model import Size, Workload, size

@@ -11,6 +11,7 @@ found on the machine brings all of these itself. PULUMI_HOME has the providers i
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -262,12 +263,14 @@ def all_steps(paths: ToolchainPaths) -> list[Step]:
 
 
 STAMP = ".rt-inventory"
+LOCK = "requirements.lock"
+_BUILDS = re.compile(r"^setuptools==(?:.*\\\n)*.*\n", re.MULTILINE)
 # PySpark comes as source alone, and pip makes a wheel of it: 400 MB of jars that are compressed already.
 UNCOMPRESSED = "[bdist_wheel]\ncompression = stored\n"
 
 
 def venv_step(paths: ToolchainPaths) -> Step:
-    """Makes or completes `venv/`; runs again when one of the two files or pyproject.toml changed.
+    """Makes or completes `venv/`; runs again when the lock or pyproject.toml changed. pip checks the hash of each file.
 
     pip compiles all modules: where the environment forbids bytecode, each process would compile what it imports again.
     """
@@ -287,8 +290,12 @@ def venv_step(paths: ToolchainPaths) -> Step:
         with paths.workspace("venv") as folder:
             settings = folder / "setup.cfg"
             settings.write_text(UNCOMPRESSED, encoding="utf-8")
-            install = [*pip, "-r", "requirements.txt"]
-            commands.run(install, cwd=paths.project, env={"DIST_EXTRA_CONFIG": str(settings)})
+            env = {"DIST_EXTRA_CONFIG": str(settings)}
+            build, lock = folder / "build.txt", (paths.project / LOCK).read_text(encoding="utf-8")
+            build.write_text("".join(_BUILDS.findall(lock)), encoding="utf-8")
+            # Without isolation: what pip would fetch to build a package in an environment of its own has no hash.
+            for file, options in ((build, []), (LOCK, ["--no-build-isolation", "--use-pep517"])):
+                commands.run([*pip, "--require-hashes", *options, "-r", file], cwd=paths.project, env=env)
         if (paths.project / "pyproject.toml").exists():  # in place, by the setuptools that is there
             commands.run([*pip, "--no-deps", "--no-build-isolation", "-e", "."], cwd=paths.project)
         (venv / STAMP).write_text(json.dumps(_venv_inputs(paths)), encoding="utf-8")
@@ -297,7 +304,7 @@ def venv_step(paths: ToolchainPaths) -> Step:
 
 
 def _venv_inputs(paths: ToolchainPaths) -> dict[str, str]:
-    files = [paths.project / name for name in ("requirements.txt", "constraints.txt", "pyproject.toml")]
+    files = [paths.project / name for name in (LOCK, "pyproject.toml")]
     return {"requirements": key_of(*(file for file in files if file.exists())), "folder": str(paths.project)}
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sandbox.toolchain import all_steps, image_parts, installed_tools, java, optional_tools, pins
+from sandbox.toolchain import all_steps, image_parts, installed_tools, java, maven, optional_tools, pins
 from sandbox.toolchain.commands import ToolchainError
 from sandbox.toolchain.java import fetched_java, find_java, home_of, running_java
 from sandbox.toolchain.paths import ToolchainPaths, here, locked
@@ -31,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ensure_parser.add_argument("--only", nargs="+", metavar="STEP", help="these steps and what they need")
     commands.add_parser("status", help="show what is installed")
     commands.add_parser("java-home", help="print the JAVA_HOME that runs Kafka and Spark")
+    commands.add_parser(
+        "spark-jars", help="print the folder of Spark's Kafka connector, with which Spark resolves nothing"
+    )
     options = parser.parse_args(arguments)
     paths = here()
     try:
@@ -38,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return status(paths)
         if options.command == "java-home":
             sys.stdout.write(f"{home_of(running_java(paths) or fetched_java(paths))}\n")
+            return 0
+        if options.command == "spark-jars":
+            sys.stdout.write(f"{maven.spark(paths).path / maven.LIBS}\n")
             return 0
         return ensure(paths, options.only)
     except ToolchainError as error:

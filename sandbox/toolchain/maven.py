@@ -1,15 +1,20 @@
-"""Jars from Maven Central, resolved by Maven itself."""
+"""Jars from Maven Central, resolved by Maven itself.
 
+`jars.sha256` has the SHA-256 of each jar: the checksums of a Maven repository come from the same server as its files.
+"""
+
+import hashlib
 from collections.abc import Sequence
 from html import escape  # xml.sax.saxutils loads an HTTP client
 from pathlib import Path
 
 from . import pins
-from .commands import Commands
+from .commands import Commands, ToolchainError
 from .paths import Entry, ToolchainPaths, key_of
 from .steps import Step
 
 LIBS = "libs"
+PINNED = Path(__file__).with_name("jars.sha256")
 # Maven is over before an optimising compiler pays: half the processor time. What the user has set comes after.
 BRIEF_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 KAFKA = (
@@ -144,9 +149,10 @@ def _step(
                 "-DincludeScope=runtime",
                 f"-DexcludeTransitive={str(not transitive).lower()}",
             ]
-            command = ["mvn", "--batch-mode", "--no-transfer-progress", goal, *options]
+            command = ["mvn", "--batch-mode", "--strict-checksums", "--no-transfer-progress", goal, *options]
             opts = f"{BRIEF_JVM} {paths.environ.get('MAVEN_OPTS', '')}".strip()
             commands.run(command, cwd=folder, env={"MAVEN_OPTS": opts})
+            check(folder / LIBS)
 
     return Step(
         name=entry.name,
@@ -157,6 +163,28 @@ def _step(
         tool="maven",
         disk_mib=disk_mib,
     )
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Name → SHA-256 of each jar in a folder."""
+    found = {}
+    for jar in sorted(folder.glob("*.jar")):
+        with jar.open("rb") as file:
+            found[jar.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def check(folder: Path) -> None:
+    """Raise ToolchainError, with all jars of a folder that are not the pinned ones."""
+    pinned = {name: digest for digest, name in map(str.split, PINNED.read_text(encoding="utf-8").splitlines())}
+    wrong = [
+        f"  {name}: SHA-256 must be {pinned.get(name, f'in {PINNED.name}')} (got {digest})."
+        for name, digest in digests(folder).items()
+        if pinned.get(name) != digest
+    ]
+    if wrong:
+        end = "  The repository has another file than the pinned one; if a version is new, add it with `sha256sum`."
+        raise ToolchainError("\n".join([*wrong, end]))
 
 
 def pom(name: str, artifacts: Sequence[str]) -> str:

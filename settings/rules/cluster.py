@@ -17,6 +17,7 @@ from settings.rules.common import (
     owned_by_cluster,
     room,
 )
+from settings.rules.network_policy import network_policy_peer
 from settings.text import did_you_mean, format_names, format_value
 
 # The operator sets these itself and ignores them in `config`: FORBIDDEN_PREFIXES and FORBIDDEN_PREFIX_EXCEPTIONS of
@@ -351,3 +352,5 @@ def _listener(it: Subject, each: Listener, platform: Platform | None) -> Iterato
         yield it.problem("nodePort", f"must not be given with {each.type}", each.node_port, "Remove it.")
     if each.ingress_class is not None and each.type != "ingress":
         yield it.problem("ingressClass", f"must not be given with {each.type}", each.ingress_class, "Remove it.")
+    for index, peer in enumerate(each.network_policy_peers):
+        yield from network_policy_peer(it, f"networkPolicyPeers[{index}]", peer)

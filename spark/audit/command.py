@@ -17,7 +17,8 @@ from contract.audit import AuditDocument
 from contract.audit_metrics import families
 from contract.documents import load
 from contract.fields import RequestError, VerificationError
-from kafka.errors import redact, visible
+from contract.terminal import printable
+from kafka.errors import redact
 from spark import signals
 from spark.audit.audit import Audit, Options, begins_ms, identity
 from spark.audit.buckets import FAULTS
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write("stopped\n")
         return STOPPED
     except VerificationError as error:
-        sys.stderr.write(f"{visible(redact(str(error), secrets))}\n")
+        sys.stderr.write(f"{printable(redact(str(error), secrets))}\n")
         return UNUSABLE
     return _code(document)
 
@@ -90,7 +91,7 @@ class _Written:
         _write(self.report.with_suffix(".html"), redact(as_html(document), self.secrets))
         self.publish(document)
         for problem in document.problems:
-            sys.stderr.write(f"{visible(redact(problem, self.secrets))}\n")
+            sys.stderr.write(f"{printable(redact(problem, self.secrets))}\n")
         sys.stderr.write(f"{_said(document)}\n")
 
 

@@ -223,12 +223,16 @@ class LanguageService(language_pb2_grpc.LanguageRuntimeServicer):
     def InstallDependencies(  # noqa: N802  # the engine's name
         self, request: language_pb2.InstallDependenciesRequest, context: grpc.ServicerContext
     ) -> Iterator[language_pb2.InstallDependenciesResponse]:
-        """Make the virtual environment and install requirements.txt into it (`pulumi install`)."""
+        """Make the virtual environment and install the lock, or else requirements.txt, into it (`pulumi install`)."""
         folder = virtualenv(request.info) or Path(request.info.root_directory) / "venv"
         python = folder / "bin" / "python"
         commands = [] if python.exists() else [[sys.executable, "-m", "venv", str(folder)]]
-        if (Path(request.info.program_directory) / "requirements.txt").exists():
-            commands.append([str(python), "-m", "pip", "install", "-r", "requirements.txt"])
+        program = Path(request.info.program_directory)
+        install = [str(python), "-m", "pip", "install"]
+        if (program / "requirements.lock").exists():
+            commands.append([*install, "--require-hashes", "-r", "requirements.lock"])
+        elif (program / "requirements.txt").exists():
+            commands.append([*install, "-r", "requirements.txt"])
         for command in commands:
             child = self._start(
                 command, cwd=request.info.program_directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

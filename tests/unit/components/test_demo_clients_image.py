@@ -15,7 +15,7 @@ from settings.files import read_values
 ROOT = Path(__file__).parents[3]
 IMAGE = ROOT / "images" / "demo-clients"
 OWN = ("components", "contract", "kafka", "monitoring", "ops", "policies", "sandbox", "settings", "spark")
-SETTINGS = {"settings/__init__.py", "settings/text.py"}
+SHARED = {"contract/__init__.py", "contract/terminal.py", "settings/__init__.py", "settings/text.py"}
 PIN = re.compile(r"^([A-Za-z0-9_.-]+)==(\S+)$", re.MULTILINE)
 LOADED = """
 import sys
@@ -89,7 +89,7 @@ def test_what_is_installed_is_pinned_and_is_what_the_clients_import() -> None:
     files = {module.replace(".", "/") for module in modules}
     copied = {source.removesuffix(".py").removesuffix("/__init__") for source in sources()}
     assert {name for name in files if name.split("/")[0] not in copied and name not in copied} == set()
-    assert {name for name in files if not name.startswith("ops")} <= copied, "of the settings only what is copied"
+    assert {name for name in files if not name.startswith("ops")} <= copied, "of other packages only what is copied"
 
 
 def test_it_runs_the_clients_as_the_user_that_the_pods_have() -> None:
@@ -107,7 +107,7 @@ def test_everything_that_is_copied_is_there_and_goes_to_the_builder() -> None:
     for source in sources():
         assert (ROOT / source).exists(), source
         assert source in shown or str(Path(source).parent) in shown, source
-    assert shown == {"requirements.txt", "constraints.txt", "images/demo-clients", "ops", *SETTINGS}
+    assert shown == {"requirements.txt", "constraints.txt", "images/demo-clients", "ops", *SHARED}
 
 
 def test_the_readmes_settings_are_good() -> None:

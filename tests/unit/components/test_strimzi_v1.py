@@ -55,6 +55,13 @@ def test_a_plain_cluster_is_one_pool_of_both_roles_and_a_kafka_that_names_nothin
 LISTENER = {"name": "one", "port": 9094}
 RENDERED = {"name": "one", "port": 9094, "type": "internal", "tls": True, "authentication": {"type": "scram-sha-512"}}
 TEMPLATE = "broker-{nodeId}.example.com"
+SELECTED = {
+    "namespaceSelector": {},
+    "podSelector": {
+        "matchLabels": {"strimzi.io/cluster": "mm2"},
+        "matchExpressions": [{"key": "tier", "operator": "In", "values": ["one"]}],
+    },
+}
 NO_LOGIN = {key: value for key, value in RENDERED.items() if key != "authentication"}
 
 
@@ -103,6 +110,13 @@ NO_LOGIN = {key: value for key, value in RENDERED.items() if key != "authenticat
         (
             {"type": "loadbalancer", "hostTemplate": TEMPLATE},
             {**RENDERED, "type": "loadbalancer", "configuration": {"advertisedHostTemplate": TEMPLATE}},
+        ),
+        (
+            {"networkPolicyPeers": [SELECTED, {"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.9.0.0/16"]}}]},
+            {
+                **RENDERED,
+                "networkPolicyPeers": [SELECTED, {"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.9.0.0/16"]}}],
+            },
         ),
         (
             {"type": "nodeport", "host": "node.example.com", "nodePort": 31000},

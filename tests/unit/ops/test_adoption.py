@@ -48,6 +48,19 @@ def test_what_is_described_is_a_good_stack_file() -> None:
     assert not stack.cluster.config_defaults
 
 
+def test_peers_of_a_listener_are_adopted_as_they_are() -> None:
+    peers = [
+        {"podSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}},
+        {"ipBlock": {"cidr": "10.0.0.0/8"}},
+    ]
+    kafka = {
+        **KAFKA["spec"]["kafka"],
+        "listeners": [{**KAFKA["spec"]["kafka"]["listeners"][0], "networkPolicyPeers": peers}],
+    }
+    found = parse(described(live(cluster={**KAFKA, "spec": {**KAFKA["spec"], "kafka": kafka}})), "prod")
+    assert [peer.rendered() for peer in found.cluster.all_listeners[0].network_policy_peers] == peers
+
+
 def test_an_adoption_takes_no_application_a_right_away() -> None:
     writer = {"metadata": {"name": "writer"}, "spec": {"authentication": {"type": "scram-sha-512"}}}
     (found,) = described(live(users=[writer], mirrors=[mirror("a")]))["mirrors"]
@@ -112,11 +125,11 @@ def test_a_password_that_the_operator_made_stays_its_own() -> None:
 
 
 def test_what_the_settings_cannot_say_is_reported_and_so_not_taken_away_unseen() -> None:
-    there = {"kafka": {"config": {"a": 1}, "listeners": [{"name": "tls", "networkPolicyPeers": [{}]}]}, "x.y": {"z": 1}}
+    there = {"kafka": {"config": {"a": 1}, "listeners": [{"name": "tls", "unknown": [{}]}]}, "x.y": {"z": 1}}
     declared = {"kafka": {"config": {"a": 1}, "listeners": [{"name": "tls"}]}}
     assert list(differences(declared, there, "spec")) == []
     assert list(surplus(declared, there, "spec")) == [
-        "spec.kafka.listeners[0].networkPolicyPeers (there, and the settings cannot express it)",
+        "spec.kafka.listeners[0].unknown (there, and the settings cannot express it)",
         "spec[x.y] (there, and the settings cannot express it)",
     ]
 

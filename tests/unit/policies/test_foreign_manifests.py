@@ -27,9 +27,11 @@ EXPECTED: dict[str, dict[str, dict[str, int]]] = {
     },
     "event-streams-trial": {
         "EventStreams raft": {
+            "cluster-authorization": 1,
             "cluster-min-insync": 2,
             "cluster-replication": 3,
             "ephemeral-storage": 2,
+            "internal-listener-tls": 1,
             "resources-set": 2,
         },
         "EventStreams raft-pools": {"cluster-min-insync": 1, "cluster-replication": 1, "resources-set": 2},
@@ -37,6 +39,7 @@ EXPECTED: dict[str, dict[str, dict[str, int]]] = {
     "strimzi-v1-production": {
         "KafkaNodePool quorum": {"resources-set": 1},
         "KafkaNodePool data": {"resources-set": 1},
+        "Kafka parcels-prod": {"internal-listener-tls": 1},
         "KafkaTopic scans": {"topic-replication": 1, "topic-retention": 1},
         "KafkaUser courier": {"standby-read-only": 1},
         "KafkaConnect parcels-connect": {"resources-set": 1},
@@ -54,20 +57,22 @@ EXPECTED: dict[str, dict[str, dict[str, int]]] = {
         "KafkaMirrorMaker2 trial-mirror": {"mirror-tls": 2, "resources-set": 1},
     },
     "strimzi-v1beta2-production": {
-        "Kafka ledger-prod": {"resources-set": 2},
+        "Kafka ledger-prod": {"internal-listener-tls": 1, "resources-set": 2},
         "KafkaConnect ledger-connect": {"resources-set": 1},
         "KafkaMirrorMaker2 ledger-archive": {"resources-set": 1},
     },
     "strimzi-v1beta2-trial": {
         "Kafka bench": {
+            "cluster-authorization": 1,
             "cluster-min-insync": 2,
             "cluster-replication": 3,
             "ephemeral-storage": 2,
+            "internal-listener-tls": 1,
             "listener-authentication": 1,
             "listener-tls": 1,
             "resources-set": 2,
         },
-        "Kafka bench-pools": {"delete-claim": 1, "resources-set": 1},
+        "Kafka bench-pools": {"cluster-authorization": 1, "delete-claim": 1, "resources-set": 1},
         "KafkaNodePool later": {"delete-claim": 1, "resources-set": 1},
         "KafkaMirrorMaker2 bench-mirror": {
             "internal-topics-mirrored": 1,

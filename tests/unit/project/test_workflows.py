@@ -384,3 +384,10 @@ def test_the_page_documents_every_variable_of_the_jobs() -> None:
     text = (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8")
     used = {name for file in WORKFLOWS for name in re.findall(r"vars\.(\w+)", file.read_text(encoding="utf-8"))}
     assert {name for name in used if f"`{name}`" not in text} == set()
+
+
+@pytest.mark.parametrize("name", ["up", "verify", "drill"])
+def test_a_step_that_may_start_spark_has_the_pinned_jars_and_resolves_none(name: str) -> None:
+    planned = planned_by(name, "STACK=stg")
+    assert re.search(r"RT_INVENTORY_SPARK_JARS=\$\(\S+ -m sandbox.toolchain spark-jars\)", planned)
+    assert re.search(r"^setup-pipeline: .*setup-spark", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)

@@ -139,7 +139,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     script(tmp_path / "jdk" / "bin" / "java", FAKE_JAVA.format(**values))
     (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="21.0.8"\n', encoding="utf-8")
     script(tmp_path / "project" / "venv" / "bin" / "python", FAKE_PYTHON.format(**values))
-    (tmp_path / "project" / "requirements.txt").write_text("pulumi==1\n", encoding="utf-8")
+    (tmp_path / "project" / "requirements.lock").write_text("pulumi==1\n", encoding="utf-8")
     (tmp_path / "definition.json").write_text(json.dumps(definition("KIND")), encoding="utf-8")
     crds = tmp_path / "olm" / "crds"
     crds.mkdir(parents=True)

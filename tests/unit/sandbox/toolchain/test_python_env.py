@@ -24,7 +24,7 @@ def test_a_link_to_another_projects_environment_is_left_behind_whole(tmp_path: P
     (other / "bin").mkdir(parents=True)
     (other / "bin" / "tool").write_text("x")
     project.mkdir()
-    (project / "requirements.txt").write_text("")
+    (project / "requirements.lock").touch()
     (project / "venv").symlink_to(other)
     venv_step(ToolchainPaths(project, tmp_path / "cache", {})).run(Recorded())  # type: ignore[arg-type]  # as far as it is used
     assert (other / "bin" / "tool").exists()
@@ -32,7 +32,7 @@ def test_a_link_to_another_projects_environment_is_left_behind_whole(tmp_path: P
 
 
 def test_the_command_is_installed_in_place_and_again_when_the_project_says_otherwise(tmp_path: Path) -> None:
-    for name in ("requirements.txt", "pyproject.toml"):
+    for name in ("requirements.lock", "pyproject.toml"):
         (tmp_path / name).write_text("", encoding="utf-8")
     paths, recorded = ToolchainPaths(tmp_path, tmp_path / "cache", {}), Recorded()
     venv_step(paths).run(recorded)  # type: ignore[arg-type]  # as far as it is used

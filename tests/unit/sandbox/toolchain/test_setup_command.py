@@ -164,11 +164,13 @@ def test_two_set_ups_at_once_install_everything_once(machine: Machine) -> None:
 
 def test_changed_requirements_are_installed_again_and_nothing_else(machine: Machine) -> None:
     ensure(machine.paths)
-    (machine.paths.project / "requirements.txt").write_text("pulumi==2\n", encoding="utf-8")
+    (machine.paths.project / "requirements.lock").write_text("setuptools==2 \\\n  --hash=sha256:0\n", encoding="utf-8")
     assert [step.name for step in chosen(machine.paths, None) if not step.is_done()] == ["venv"]
     before = len(machine.calls())
     assert ensure(machine.paths) == 0
-    assert len(machine.calls()) == before + 1
+    build, rest = machine.calls()[before:]
+    assert (build.split(" -r ")[0][-16:], "build.txt" in build) == ("--require-hashes", True)
+    assert rest.endswith("--require-hashes --no-build-isolation --use-pep517 -r requirements.lock")
 
 
 def test_only_the_named_step_and_its_needs_are_installed(machine: Machine) -> None:
@@ -340,7 +342,6 @@ def test_a_virtual_environment_that_was_moved_is_made_anew(machine: Machine, mon
     monkeypatch.setattr(toolchain, "sys", SimpleNamespace(executable=str(maker)))
     moved = replace(machine.paths, project=machine.folder / "moved")
     machine.paths.project.rename(moved.project)
-    (moved.project / "requirements.txt").write_text("", encoding="utf-8")
     assert ensure(moved, ["venv"]) == 0
     assert (moved.project / "venv" / "pyvenv.cfg").exists()
-    assert machine.calls()[-1].endswith("install -r requirements.txt")
+    assert machine.calls()[-1].endswith("--require-hashes --no-build-isolation --use-pep517 -r requirements.lock")

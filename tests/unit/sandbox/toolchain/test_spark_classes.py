@@ -58,7 +58,7 @@ def test_it_is_made_in_the_background_unless_it_is_there(machine: Machine, monke
 def test_in_the_background_no_environment_is_made_anew(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
     assert ensure(machine.paths) == 0
-    (machine.paths.project / "requirements.txt").write_text("another\n", encoding="utf-8")
+    (machine.paths.project / "requirements.lock").write_text("another\n", encoding="utf-8")
     assert machine.paths.venv_python.exists()
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_options: started.append(command))
     assert not java.make_spark_classes_in_background(machine.paths, all_steps(machine.paths))
