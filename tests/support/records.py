@@ -57,6 +57,19 @@ def read(client: Client, topic: str, group: str = "reader") -> list[str]:
         consumer.close()
 
 
+def read_on(client: Client, topic: str, group: str) -> list[str]:
+    """The values of the records of a topic that its group has not read; it joins nothing and commits nothing."""
+    consumer = Consumer(client | {"group.id": group, "enable.auto.commit": False, "enable.partition.eof": True})
+    try:
+        numbers = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
+        found = committed_by(consumer, [TopicPartition(topic, number) for number in numbers])
+        starts = [one.offset if one.offset >= 0 else OFFSET_BEGINNING for one in found]
+        consumer.assign([TopicPartition(topic, one.partition, at) for one, at in zip(found, starts, strict=True)])
+        return _until_the_end(consumer, len(found))
+    finally:
+        consumer.close()
+
+
 def admits(client: Client) -> bool:
     """Whether the cluster lets a client in."""
     try:

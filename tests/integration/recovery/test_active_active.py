@@ -15,7 +15,7 @@ from ...support.running_sandbox import Sandbox
 
 US, EUROPE = "us", "europe"
 OTHER = {US: EUROPE, EUROPE: US}
-TOPIC = "my-topic"
+TOPIC, GROUP = "my-topic", "my-app"
 ARRIVE_S = 90
 
 
@@ -73,6 +73,28 @@ def test_a_record_of_each_site_is_seen_once_in_the_other_and_never_comes_back(si
             assert sorted(records.read(sites.client(site), TOPIC)) == sorted(values)
             twice = {name for name in records.topics(sites.client(site)) if name.count(alias(site)) and TOPIC in name}
             assert not twice, f"copies that came back to {site}: {twice}"
+
+
+def restored(sites: Project, site: str) -> int:
+    """How many records of the other site the group has read, as this site knows it; 0 if it does not."""
+    client = sites.client(site)
+    known = GROUP in records.groups(client)
+    return records.committed(client, GROUP).get(f"{alias(OTHER[site])}.{TOPIC}", 0) if known else 0
+
+
+def test_each_site_restores_the_offsets_of_a_group_of_the_other_and_the_group_skips_nothing(sites: Project) -> None:
+    for site, other in OTHER.items():
+        own = sites.client(site)
+        read = records.read(own, TOPIC)
+        records.consume(own, TOPIC, GROUP)
+        wait_until(f"offsets of {site} in {other}", partial(restored, sites, other), ARRIVE_S)
+        assert restored(sites, other) <= len(read)
+        rest = [f"{site}-rest-{number}" for number in range(10)]
+        records.write(own, TOPIC, rest)
+        wait_until(f"the rest of {site}", partial(arrived, sites, other, len(read) + len(rest)), ARRIVE_S)
+        unread = records.read_on(sites.client(other), f"{alias(site)}.{TOPIC}", GROUP)
+        assert set(rest) <= set(unread)
+        assert len(unread) < len(read) + len(rest), "a restored group does not begin again"
 
 
 def test_a_second_up_of_both_sites_changes_nothing(sites: Project) -> None:
