@@ -19,6 +19,7 @@ IN_FOLDER = $(if $(FOLDER),--folder "$(FOLDER)")
 POLICY_CONFIG = $(if $(FOLDER),$(wildcard $(FOLDER)/policy.$(STACK).json))
 POLICIES = $(if $(FOLDER),$(CURDIR)/)policies$(if $(POLICY_CONFIG), --policy-pack-config "$(abspath $(POLICY_CONFIG))")
 DOCUMENTS ?= reports/pipeline
+SBOM ?= reports/sbom.cdx.json
 # The tool that writes requirements.lock.
 UV ?= uv==0.13.9
 # Strimzi's release, which `make demo CLUSTER=current` installs where no operator is there, and where it comes from.
@@ -37,7 +38,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := help
 .SILENT:
 .PHONY: help setup setup-fast setup-spark python bench soak demo strimzi render policy dashboards test test-fast test-jvm
-.PHONY: test-nightly lint format lock
+.PHONY: test-nightly lint format lock sbom
 .PHONY: setup-pipeline cloud-config kubeconfig preview comment up verify drift drill summary state-bucket clean
 
 help: ## this list
@@ -158,6 +159,9 @@ lock: python ## write requirements.lock from requirements.txt, with the SHA-256 
 	index="$$(reports/lock/bin/pip config list | sed -n "s/^\(global\|:env:\)\.index-url='\(.*\)'$$/\2/p" | tail -n 1)"; \
 		$${index:+env UV_DEFAULT_INDEX="$$index"} reports/lock/bin/uv pip compile requirements.txt --quiet --generate-hashes --universal \
 		--python-version 3.11 --no-annotate --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
+
+sbom: python ## the parts of a release as CycloneDX, into SBOM=reports/sbom.cdx.json
+	mkdir -p "$(dir $(SBOM))" && $(PY) -m sandbox.toolchain sbom > "$(SBOM)"
 
 format: setup-fast ## format and fix what can be fixed
 	$(VENV)/ruff format .

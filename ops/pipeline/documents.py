@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ops.errors import OpsError
+from ops.pulumi.stack_file import replace_text
 
 FOLDER = Path("reports/pipeline")
 PREVIEW, DRIFT, VERIFICATION, DRILL = "preview", "drift", "verification", "drill"
@@ -46,10 +47,9 @@ def stack_name(stack: str) -> str:
 
 
 def write(folder: Path, kind: str, stack: str, content: Mapping[str, Any]) -> Path:
-    """Write a document and return its path."""
+    """Write a document at once, for its owner alone, and return its path: rules and errors name values."""
     path = file(folder, kind, stack)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    replace_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n", new_mode=0o600)
     return path
 
 

@@ -148,10 +148,10 @@ def changed(text: str, mirror: str, values: Values) -> str:
     return text
 
 
-def replace_text(file: Path, text: str) -> None:
-    """Replace a file atomically: a reader gets the old text or the new one, never a part."""
+def replace_text(file: Path, text: str, new_mode: int = 0o644) -> None:
+    """Replace a file atomically: a reader gets the old text or the new one, never a part. It keeps the file's mode."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
+    mode = file.stat().st_mode & 0o777 if file.exists() else new_mode
     descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as written:

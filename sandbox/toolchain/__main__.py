@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sandbox.toolchain import all_steps, image_parts, installed_tools, java, maven, optional_tools, pins
+from sandbox.toolchain import all_steps, image_parts, installed_tools, java, maven, optional_tools, pins, sbom
 from sandbox.toolchain.commands import ToolchainError
 from sandbox.toolchain.java import fetched_java, find_java, home_of, running_java
 from sandbox.toolchain.paths import ToolchainPaths, here, locked
@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser(
         "spark-jars", help="print the folder of Spark's Kafka connector, with which Spark resolves nothing"
     )
+    commands.add_parser("sbom", help="print the parts of a release as CycloneDX")
     options = parser.parse_args(arguments)
     paths = here()
     try:
@@ -44,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if options.command == "spark-jars":
             sys.stdout.write(f"{maven.spark(paths).path / maven.LIBS}\n")
+            return 0
+        if options.command == "sbom":
+            sys.stdout.write(sbom.document(paths.project))
             return 0
         return ensure(paths, options.only)
     except ToolchainError as error:

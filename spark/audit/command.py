@@ -26,6 +26,7 @@ from spark.audit.page import as_html
 from spark.audit.store import AuditStore
 from spark.comparison.java_client import require_java
 from spark.comparison.spark_session import session
+from spark.report.files import replace_private
 from spark.signals import STOPPED
 
 GOOD, FAULTY, UNUSABLE = 0, 1, 2
@@ -148,14 +149,10 @@ def _served(address: tuple[str, int] | None) -> Iterator[Callable[[AuditDocument
 
 def _write(report: Path, text: str) -> None:
     """Replace the file as a whole, readable by its owner alone."""
-    scratch = report.with_name(f".{report.name}.{os.getpid()}")
     try:
         report.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-        scratch.replace(report)
+        replace_private(report, [text])
     except OSError as error:
-        scratch.unlink(missing_ok=True)
         raise RequestError([f"--report: must be a file to write to (got {report}: {error.strerror})"]) from None
 
 

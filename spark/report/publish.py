@@ -26,6 +26,7 @@ from contract.verification_request import ClusterConfig, Limits, Mirror, Request
 from kafka.errors import visible, visible_document
 from kafka.topic_partition import TopicPartition
 from spark.checks.registry import Check, expired, judge_part, not_judged, verdict
+from spark.report.files import replace_private
 from spark.report.group_rows import GroupRows
 from spark.report.html import Links, as_html
 from spark.report.index import PAGE
@@ -163,12 +164,11 @@ def write_report(folder: Path, result: Mapping[str, Any], index: Path | None = N
     """Write the files into a folder that is made when missing; raises OSError. `index` is the folder of the index."""
     folder.mkdir(parents=True, exist_ok=True)
     # One after the other: a page that cannot be made takes nothing with it.
-    with (folder / "report.json").open("w", encoding="utf-8") as file:
-        file.writelines(json_lines(result))
+    replace_private(folder / "report.json", json_lines(result))
     to_file(folder / "metrics.prom", result)
     links = Links(folder=folder, index=index / PAGE if index is not None else None)
-    (folder / "report.html").write_text(as_html(result, links), encoding="utf-8")
-    (folder / "junit.xml").write_text(as_junit(result), encoding="utf-8")
+    replace_private(folder / "report.html", [as_html(result, links)])
+    replace_private(folder / "junit.xml", [as_junit(result)])
 
 
 def as_json(result: Mapping[str, Any]) -> str:

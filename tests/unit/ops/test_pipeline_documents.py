@@ -1,6 +1,7 @@
 """What the steps of a pipeline found, as Markdown, and where the previews' part of it comes from."""
 
 import json
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +182,9 @@ def test_the_summary_goes_where_github_shows_it_else_to_stdout(tmp_path: Path) -
     )
     assert (there.returncode, there.stdout) == (0, "")
     assert page.read_text(encoding="utf-8") == here.stdout
+
+
+def test_a_document_is_its_owners_alone(tmp_path: Path) -> None:
+    path = documents.write(tmp_path / "new", documents.PREVIEW, "acme/kafka/stg", {"stack": "stg"})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [each.name for each in path.parent.iterdir()] == ["preview-stg.json"]

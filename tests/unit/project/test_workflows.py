@@ -20,6 +20,7 @@ GITLAB = ROOT / "docs" / "pipelines" / "gitlab-ci.yml"
 NAMES = [file.stem for file in WORKFLOWS]
 # Where each target that a pipeline runs is run by a test.
 RUN_IN = {
+    "sbom": "tests/unit/sandbox/toolchain/test_sbom.py",
     "setup-pipeline": "tests/unit/ops/test_pipeline_identity.py",
     "cloud-config": "tests/unit/ops/test_pipeline_identity.py",
     "kubeconfig": "tests/integration/pipeline/test_pipeline.py",
@@ -40,6 +41,8 @@ RUN_IN = {
 ON_KIND = {"strimzi", "demo"}
 # What tests the project itself, and no stack.
 OF_PROJECT = {"test-fast", "test", "test-nightly"}
+# What only a release runs.
+OF_RELEASE = {"sbom"}
 WRITES = {"id-token", "pull-requests"}
 # What a release may write besides: images, and statements about them.
 RELEASES = {"packages", "attestations"}
@@ -183,6 +186,9 @@ def test_a_release_pushes_every_image_with_its_digest_its_parts_and_a_statement_
     (job,) = workflow["jobs"].values()
     built = {step["id"]: step["with"] for step in job["steps"] if action(step) == "docker/build-push-action"}
     attested = [step["with"] for step in job["steps"] if action(step) == "actions/attest-build-provenance"]
+    assert [step["with"]["path"] for step in job["steps"] if action(step) == "actions/upload-artifact"] == [
+        "reports/sbom.cdx.json"
+    ]
     assert sorted(built) == sorted(job["outputs"]) == IMAGES == ["demo-clients", "mirror", "verification"]
     for image, given in built.items():
         digest, name = f"${{{{ steps.{image}.outputs.digest }}}}", f"${{{{ env.IMAGES }}}}/{image}"
@@ -362,7 +368,7 @@ def test_gitlab_runs_the_same_in_the_same_order() -> None:
     assert by_name["up-stg"]["rules"][0]["when"] == "manual"
     github = {target(command) for place, command in commands() if not place.startswith("gitlab/")}
     gitlab = {target(command) for place, command in commands() if place.startswith("gitlab/")}
-    assert github - gitlab == {"comment"} | ON_KIND | OF_PROJECT
+    assert github - gitlab == {"comment"} | ON_KIND | OF_PROJECT | OF_RELEASE
     assert {job["extends"] for job in by_name.values()} == {".step"}
     assert pipeline[".step"]["after_script"] == ["make summary"], "a step that failed must be reported too"
 

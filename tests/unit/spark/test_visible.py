@@ -54,6 +54,8 @@ def test_junit_is_well_formed_whatever_names_hold() -> None:
 def test_every_file_of_the_report_is_written_whatever_names_hold(tmp_path: Path) -> None:
     document = telling(EVIL)
     publish.write_report(tmp_path, document)
+    shown = {path.name for path in tmp_path.iterdir() if path.stat().st_mode & 0o077}
+    assert shown == {"metrics.prom"}, "it has numbers only, and an exporter reads it as another user"
     assert json.loads((tmp_path / "report.json").read_text("utf-8"))["error"] == EVIL
     for name in ("report.html", "junit.xml"):
         text = (tmp_path / name).read_text("utf-8")

@@ -1,0 +1,359 @@
+"""The audit under traffic: whether it finds every fault in its bucket, and what it costs.
+
+Run: `python -m benchmarks.audit --minutes 10`. A producer writes each record to both of two clusters, as a mirror that
+keeps timestamps does, and injects faults on the target at random moments from a seed: records are lost, doubled,
+altered, or held back until their time is over. The audit is killed with SIGKILL once in the middle and started again.
+At the end the state, the count and the bucket of each fault must be what was injected, and no other bucket may be at
+fault. CPU and memory are those of the audit's processes; the baseline is the same audit while nothing is written.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from confluent_kafka import Producer
+from confluent_kafka.cimpl import NewTopic
+
+from benchmarks import tables
+from benchmarks.clusters import SOURCE, TARGET, BenchmarkError, Clusters, running
+from contract.audit import AuditDocument
+from sandbox.operator.java_processes import kafka_version
+from sandbox.toolchain import ToolchainError, locate
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULT = tables.RESULTS / "audit.json"
+TOPIC, PARTITIONS, RECORD_BYTES = "items", 8, 1024
+RATE, MINUTES, BUCKET_S, WITHIN_S, EVERY_S = 5000, 10, 60, 30, 10
+FAULTS_PER_MINUTE = 2
+IDLE_S = 60.0
+CPU_MAX = 0.05  # of all cores, beyond what the audit takes while nothing is written
+CLOSED_WITHIN_S, STOPPED_WITHIN_S, STARTED_WITHIN_S = 240.0, 60.0, 120.0
+Bucket = tuple[int, int]  # partition, begin in ms
+
+
+@dataclass(frozen=True)
+class Injected:
+    """A fault: what becomes of some records of a partition at a time."""
+
+    kind: str
+    partition: int
+    at_s: float
+    records: int
+
+
+def schedule(chance: random.Random, seconds: float) -> list[Injected]:
+    """Return the faults of a run, in the order of their time; none in the first and the last minute."""
+    found = []
+    for number in range(int(FAULTS_PER_MINUTE * seconds / 60)):
+        kind = ("missing", "extra", "altered", "late")[number % 4]
+        moment = chance.uniform(BUCKET_S, max(BUCKET_S + 1.0, seconds - BUCKET_S))
+        found.append(Injected(kind, chance.randrange(PARTITIONS), moment, chance.randint(1, 50)))
+    return sorted(found, key=lambda fault: fault.at_s)
+
+
+@dataclass
+class Traffic:
+    """Writes to both sides at a rate, and knows what was done to which bucket."""
+
+    clusters: Clusters
+    faults: Sequence[Injected]
+    changed: dict[Bucket, dict[str, int]] = field(default_factory=dict)
+    written: int = 0
+    error: BaseException | None = None
+    _held: list[tuple[float, int, int, bytes]] = field(default_factory=list)
+    _done: dict[int, int] = field(default_factory=dict)
+
+    def write(self, seconds: float, rate: int, chance: random.Random) -> None:
+        """Write for some seconds, and then what is still held back; what went wrong is in `error`."""
+        try:
+            self._write(seconds, rate, chance)
+        except Exception as error:
+            self.error = error
+
+    def _write(self, seconds: float, rate: int, chance: random.Random) -> None:
+        producers = {side: self._producer(side) for side in (SOURCE, TARGET)}
+        noise = chance.randbytes(RECORD_BYTES + 256)
+        began, waiting = time.monotonic(), list(self.faults)
+        for step in itertools.count():
+            now = time.monotonic() - began
+            if now >= seconds:
+                break
+            stamp = int(time.time() * 1000)
+            due = [fault for fault in waiting if fault.at_s <= now]
+            waiting = [fault for fault in waiting if fault.at_s > now]
+            for number in range(rate // 10):
+                partition = number % PARTITIONS
+                value = (step * rate + number).to_bytes(8) + noise[number % 256 : number % 256 + RECORD_BYTES - 8]
+                _produce(producers[SOURCE], partition, stamp, value)
+                fault = next((one for one in due if one.partition == partition and self._left(one)), None)
+                self._copy(producers[TARGET], partition, stamp, value, fault)
+            self.written += rate // 10
+            self._release(producers[TARGET])
+            for producer in producers.values():
+                producer.poll(0)
+            time.sleep(max(0.0, began + (step + 1) / 10 - time.monotonic()))
+        while self._held:
+            self._release(producers[TARGET])
+            time.sleep(0.5)
+        for side, producer in producers.items():
+            if producer.flush(60):
+                raise BenchmarkError(f"audit: all records must be written to {side} within 60 s.")
+
+    def _copy(self, producer: Producer, partition: int, stamp: int, value: bytes, fault: Injected | None) -> None:
+        if fault is None:
+            _produce(producer, partition, stamp, value)
+            return
+        bucket = partition, stamp // (BUCKET_S * 1000) * BUCKET_S * 1000
+        done = self.changed.setdefault(bucket, {})
+        done[fault.kind] = done.get(fault.kind, 0) + 1
+        self._done[id(fault)] = self._done.get(id(fault), 0) + 1
+        if fault.kind == "late":
+            free_s = bucket[1] / 1000 + BUCKET_S + WITHIN_S + 4 * EVERY_S
+            self._held.append((free_s, partition, stamp, value))
+        elif fault.kind != "missing":
+            _produce(producer, partition, stamp, b"altered" + value if fault.kind == "altered" else value)
+            if fault.kind == "extra":
+                _produce(producer, partition, stamp, value)
+
+    def _left(self, fault: Injected) -> bool:
+        return self._done.get(id(fault), 0) < fault.records
+
+    def _release(self, producer: Producer) -> None:
+        now = time.time()
+        for held in [one for one in self._held if one[0] <= now]:
+            self._held.remove(held)
+            _produce(producer, *held[1:])
+
+    def _producer(self, side: str) -> Producer:
+        return Producer(self.clusters.client(side) | {"enable.idempotence": True, "linger.ms": 20})
+
+
+def _produce(producer: Producer, partition: int, stamp: int, value: bytes) -> None:
+    while True:
+        try:
+            producer.produce(TOPIC, value, partition=partition, timestamp=stamp)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            return
+
+
+@dataclass
+class Meter:
+    """CPU seconds and memory of the audit's processes, over all of its starts."""
+
+    cpu_s: float = 0.0
+    samples_mib: list[int] = field(default_factory=list)
+    _last: dict[int, float] = field(default_factory=dict)
+
+    def sample(self, pid: int) -> None:
+        """Add what the process and its children have used since the last sample."""
+        held = 0
+        try:
+            family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        except psutil.Error:
+            return
+        for member in family:
+            try:
+                used = sum(member.cpu_times()[:2])
+                held += member.memory_info().rss
+            except psutil.Error:
+                continue
+            self.cpu_s += max(0.0, used - self._last.get(member.pid, 0.0))
+            self._last[member.pid] = used
+        self.samples_mib.append(held >> 20)
+
+
+@contextmanager
+def auditing(clusters: Clusters, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start the audit; when the block ends it is asked to end, or killed if it does not."""
+    request = {
+        "source": {"alias": "source", "client_config": clusters.client(SOURCE)},
+        "target": {"alias": "target", "client_config": clusters.client(TARGET)},
+        "mirror": {"name": "benchmark", "topics": [TOPIC], "replication_factor": 1, "sync_group_offsets": False},
+    }
+    (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+    command = [sys.executable, "-m", "spark", "audit", "--request", str(folder / "request.json")]
+    command += ["--state", str(folder / "state"), "--report", str(folder / "audit.json")]
+    command += ["--bucket", str(BUCKET_S), "--within", str(WITHIN_S), "--every", str(EVERY_S)]
+    with (folder / "audit.log").open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=os.environ | clusters.tools.spark_environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(STOPPED_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def document(folder: Path) -> AuditDocument | None:
+    """Return the newest report, None before the first."""
+    try:
+        return AuditDocument.model_validate_json((folder / "audit.json").read_text(encoding="utf-8"))
+    except OSError:
+        return None
+
+
+def found(audit: AuditDocument) -> dict[Bucket, dict[str, int]]:
+    """Return the buckets at fault with what the audit says of them: records, by state."""
+    return {(one.partition, one.start_ms): {one.state: one.records} for one in audit.faults}
+
+
+def expected(changed: dict[Bucket, dict[str, int]]) -> dict[Bucket, dict[str, int]]:
+    """Return what the audit must say of the buckets with faults once what was held back has arrived.
+
+    Several faults of one bucket add up: as many as are missing are filled by as many extra ones, and what is left of
+    both makes it altered.
+    """
+    wanted: dict[Bucket, dict[str, int]] = {}
+    for bucket, done in changed.items():
+        less = done.get("missing", 0) - done.get("extra", 0)
+        if less > 0:
+            wanted[bucket] = {"missing": less}
+        elif less < 0:
+            wanted[bucket] = {"extra": -less}
+        elif done.get("missing") or done.get("altered"):
+            wanted[bucket] = {"altered": 0}
+    return wanted
+
+
+def measure(clusters: Clusters, folder: Path, minutes: float, rate: int, seed: int) -> dict[str, Any]:
+    """Run idle, then under traffic with a kill in the middle, until all buckets are closed; return what was seen."""
+    for side in (SOURCE, TARGET):
+        made = clusters.admin(side).create_topics([NewTopic(TOPIC, PARTITIONS, 1)])
+        made[TOPIC].result(30)
+    chance = random.Random(seed)  # noqa: S311 - faults, no secrets
+    idle, busy = Meter(), Meter()
+    traffic = Traffic(clusters, schedule(chance, minutes * 60))
+    with auditing(clusters, folder) as process:
+        _until("the audit has read both sides", process, lambda: document(folder) is not None, STARTED_WITHIN_S)
+        idle_rate = _sampled(idle, process, IDLE_S)
+        writer = threading.Thread(target=traffic.write, args=(minutes * 60, rate, chance))
+        tables.log(f"traffic: {rate} records/s for {minutes:g} minutes, {len(traffic.faults)} faults")
+        writer.start()
+        rates = [_sampled(busy, process, minutes * 30)]
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    with auditing(clusters, folder) as process:
+        rates.append(_sampled(busy, process, minutes * 30))
+        writer.join()
+        if traffic.error is not None:
+            raise traffic.error
+        ended_ms = int(time.time() * 1000)
+        _until("all buckets are closed", process, lambda: _closed(document(folder), ended_ms), CLOSED_WITHIN_S)
+        last = document(folder)
+    if last is None:
+        raise BenchmarkError("audit: its report must stay.")
+    wanted, seen = expected(traffic.changed), found(last)
+    states = [state for topic in last.topics for state in topic.buckets]
+    quarter = len(busy.samples_mib) // 4
+    return {
+        "records": traffic.written,
+        "recordsPerSecond": rate,
+        "minutes": minutes,
+        "seed": seed,
+        "buckets": {state: sum(topic.buckets.get(state, 0) for topic in last.topics) for state in sorted(set(states))},
+        "faultyBuckets": len(wanted),
+        "foundExactly": sum(seen.get(bucket) == one for bucket, one in wanted.items()),
+        "falseBuckets": sorted(map(str, seen.keys() - wanted.keys())),
+        "notExactly": {
+            str(bucket): [one, seen.get(bucket)] for bucket, one in wanted.items() if seen.get(bucket) != one
+        },
+        "lateInjected": sum("late" in done and bucket not in wanted for bucket, done in traffic.changed.items()),
+        "latencySeconds": {name: value and value / 1000 for name, value in last.latency_ms.model_dump().items()},
+        "idleCores": round(idle_rate, 3),
+        "busyCores": [round(one, 3) for one in rates],
+        "shareOfMachine": round((rates[0] - idle_rate) / (os.cpu_count() or 1), 4),
+        "memoryMib": [round(statistics.median(busy.samples_mib[at : at + quarter])) for at in (quarter, 3 * quarter)],
+    }
+
+
+def _sampled(meter: Meter, process: "subprocess.Popen[bytes]", seconds: float) -> float:
+    """Sample the audit for some seconds; return how many cores it used."""
+    meter.sample(process.pid)
+    before, began = meter.cpu_s, time.monotonic()
+    while (now := time.monotonic()) < began + seconds:
+        if process.poll() is not None:
+            raise BenchmarkError(f"audit: must run on (got exit code {process.returncode}).")
+        time.sleep(min(1.0, began + seconds - now))
+        meter.sample(process.pid)
+    return (meter.cpu_s - before) / seconds
+
+
+def _closed(audit: AuditDocument | None, after_ms: int) -> bool:
+    """Whether both sides were read after a time and no bucket is open."""
+    if audit is None or any(at is None or at < after_ms for at in audit.read_through.values()):
+        return False
+    return not any(topic.buckets.get("open") for topic in audit.topics)
+
+
+def _until(what: str, process: "subprocess.Popen[bytes]", condition: Callable[[], bool], within_s: float) -> None:
+    end, reported_at = time.monotonic() + within_s, time.monotonic()
+    while not condition():
+        if process.poll() is not None or time.monotonic() > end:
+            raise BenchmarkError(f"audit: {what}: must hold within {within_s:.0f} s (got exit {process.poll()}).")
+        if time.monotonic() - reported_at >= 10:
+            reported_at = time.monotonic()
+            tables.log(f"  waiting until {what}, for {end - reported_at:.0f} s at most")
+        time.sleep(0.5)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark and write its result; return the exit code (0 all bounds hold, 1 one does not, 2 not made)."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.audit", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="of traffic (default: %(default)s)")
+    parser.add_argument("--rate", type=int, default=RATE, help="records a second (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the faults (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
+    given = parser.parse_args(arguments)
+    tables.clean_up_on_sigterm()
+    described = tables.describe()
+    try:
+        tools = locate()
+        with (
+            tempfile.TemporaryDirectory(prefix="rt-inventory-audit-") as folder,
+            running(tools, with_worker=False) as clusters,
+        ):
+            row = measure(clusters, Path(folder), given.minutes, given.rate, given.seed)
+    except (BenchmarkError, ToolchainError) as error:
+        tables.log(f"error: {error}")
+        return 2
+    exact = not row["falseBuckets"] and not row["notExactly"]
+    exact = exact and row["buckets"].get("late", 0) == row["lateInjected"]
+    judged = {"exact": exact, "cpu": row["shareOfMachine"] <= CPU_MAX}
+    versions = {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]}
+    kept = {"benchmark": "audit", "date": tables.today(), "machine": described, "versions": versions}
+    tables.keep(given.output, kept | {"row": row, "judged": judged})
+    tables.log(json.dumps(row, indent=2))
+    tables.log(f"written: {given.output}")
+    return 0 if all(judged.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
