@@ -40,9 +40,9 @@ RESULT = tables.RESULTS / "audit.json"
 TOPIC, PARTITIONS, RECORD_BYTES = "items", 8, 1024
 RATE, MINUTES, BUCKET_S, WITHIN_S, EVERY_S = 5000, 10, 60, 30, 10
 FAULTS_PER_MINUTE = 2
-IDLE_S = 60.0
+IDLE_S, HELD_S = 60.0, 120.0
 CPU_MAX = 0.05  # of all cores, beyond what the audit takes while nothing is written
-CLOSED_WITHIN_S, STOPPED_WITHIN_S, STARTED_WITHIN_S = 240.0, 60.0, 120.0
+CLOSED_WITHIN_S, STOPPED_WITHIN_S, STARTED_WITHIN_S = 300.0, 60.0, 120.0
 Bucket = tuple[int, int]  # partition, begin in ms
 
 
@@ -123,7 +123,7 @@ class Traffic:
         done[fault.kind] = done.get(fault.kind, 0) + 1
         self._done[id(fault)] = self._done.get(id(fault), 0) + 1
         if fault.kind == "late":
-            free_s = bucket[1] / 1000 + BUCKET_S + WITHIN_S + 4 * EVERY_S
+            free_s = bucket[1] / 1000 + BUCKET_S + WITHIN_S + HELD_S
             self._held.append((free_s, partition, stamp, value))
         elif fault.kind != "missing":
             _produce(producer, partition, stamp, b"altered" + value if fault.kind == "altered" else value)
