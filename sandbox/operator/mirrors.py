@@ -46,7 +46,6 @@ class Mirrors:
         }
         workers.run(status)
         if workers.replicas == 0:
-            del status["url"]  # Strimzi 1.2 has none then: nobody answers
             return Outcome({**status, "connectors": []}, again_s=10.0)
         rest = workers.rest(status)
         try:

@@ -34,7 +34,7 @@ _FAULTS = {state.value for state in FAULTS}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run an audit; returns 0 no fault and both sides read, 1 a fault, 2 refused or unknown, 130 or 143 stopped."""
+    """Run an audit; returns 0 no fault and both sides read, 1 a fault, 2 refused or unknown, 130 stopped."""
     parser = argparse.ArgumentParser(
         prog="python -m spark audit",
         description="Count and digest the records of both sides of a mirror by time, and say what is missing.",

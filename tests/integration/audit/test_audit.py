@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from contract.audit import AuditDocument
+from spark.signals import STOPPED
 
 from ...support.running_audit import BUCKET_S, Auditor, auditing, faults
 from ...support.written_topics import SIDES, Bench, Record, own_name, record
@@ -75,7 +76,7 @@ def test_every_fault_is_in_its_bucket_and_counted_also_after_a_kill(bench: Bench
         ALTERED: ["altered"],
     }
     assert document.latency_ms.p50 is not None
-    assert auditor.stop() == 143
+    assert auditor.stop() == STOPPED
 
 
 def test_what_was_not_read_of_a_topic_that_is_created_again_is_unknown(bench: Bench, auditor: Auditor) -> None:

@@ -87,7 +87,8 @@ def site(sandbox: Sandbox) -> Iterator[Site]:
     kit.apply("KafkaUser", BOSS, user_spec(f"{BOSS}-credentials", ALL_RIGHTS))
     kit.ready("KafkaUser", BOSS)
     made = Site(kit)
-    created = AdminClient(made.boss).create_topics([NewTopic(topic, 1, 1) for topic in TOPICS])
+    admin = AdminClient(made.boss)  # named, because its futures end with it
+    created = admin.create_topics([NewTopic(topic, 1, 1) for topic in TOPICS])
     for future in created.values():
         future.result(30)
     kit.apply("KafkaMirrorMaker2", NAME, spec_of(kit))
