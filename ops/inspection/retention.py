@@ -5,7 +5,7 @@ Owns the two looks in time by which rates are measured, and how large a record i
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from confluent_kafka import TopicPartition as ClientTopicPartition
@@ -157,7 +157,17 @@ def record_bytes(source: Cluster, following: Mapping[TopicPartition, int], isola
 
 
 def _size(message: object) -> int:
+    """Return what a producer takes for the size of a record alone in its batch, as it compares it with its limit.
+
+    Source: org.apache.kafka.common.record.internal.DefaultRecord.recordSizeUpperBound; lengths are zigzag varints.
+    """
     parts: list[bytes | str | None] = [message.key(), message.value()]  # type: ignore[attr-defined]  # a Message
-    headers: Iterable[tuple[str | bytes, bytes | None]] = headers_as_copied(message) or ()
+    headers: list[tuple[str | bytes, bytes | None]] = list(headers_as_copied(message) or ())
     parts += [part for header in headers for part in header]
-    return BATCH_BYTES + sum(len(part) for part in parts if part is not None)
+    lengths = [len(part.encode() if isinstance(part, str) else part) for part in parts if part is not None]
+    nulls = len(parts) - len(lengths)
+    return BATCH_BYTES + nulls + sum(lengths) + sum(map(_varint, (*lengths, len(headers))))
+
+
+def _varint(number: int) -> int:
+    return max(1, -(-(2 * number).bit_length() // 7))

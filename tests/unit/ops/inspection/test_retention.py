@@ -113,3 +113,26 @@ def test_what_stands_behind_an_open_transaction_is_not_safe(
     assert found["items"].records == 270
     assert found["items"].waited_s == pytest.approx(3000, abs=5)
     assert found["items"].overtakes, "most of an hour's retention is over, and nobody copies it"
+
+
+class Written:
+    """A record as a consumer hands it out."""
+
+    def __init__(self, key: bytes | None, value: bytes | None, *headers: tuple[str, bytes | None]) -> None:
+        self._parts = key, value, list(headers)
+
+    def key(self) -> bytes | None:
+        return self._parts[0]
+
+    def value(self) -> bytes | None:
+        return self._parts[1]
+
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        return self._parts[2]
+
+
+def test_a_records_size_is_what_kafkas_producer_compares_with_its_limit() -> None:
+    """The first number is from the message of a RecordTooLargeException; a remedy that is smaller does not help."""
+    assert retention._size(Written(None, bytes(2 * 1024 * 1024))) == 2_097_240
+    assert retention._size(Written(b"key", b"value")) == 82 + (1 + 3) + (1 + 5) + 1
+    assert retention._size(Written(b"", None, ("a", None), ("ü", bytes(64)))) == 82 + 1 + 1 + 1 + (2 + 1) + (3 + 66)
