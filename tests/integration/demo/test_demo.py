@@ -59,6 +59,7 @@ def shell(state: SandboxState) -> dict[str, str]:
     return {**environment(state), **Pulumi(state, locate()).environment()}
 
 
+@pytest.mark.nightly
 def test_the_demo_fails_over_and_back_loses_nothing_and_leaves_a_healthy_pair(state: SandboxState) -> None:
     stack_file = (PROJECT / "Pulumi.stg.yaml").read_bytes()
     shown = make_demo(state, "KEEP=1")

@@ -73,6 +73,7 @@ def test_the_story_holds(sandbox: Sandbox, tmp_path: Path, name: str) -> None:
         play(sandbox, example)
 
 
+@pytest.mark.nightly
 def test_an_application_translates_its_own_positions_where_offsets_differ(sandbox: Sandbox, tmp_path: Path) -> None:
     """The source's topic has lost its first records before the mirror begins, as one in use for some time has."""
     with copied(sandbox, OWN_OFFSETS, tmp_path / OWN_OFFSETS) as example:

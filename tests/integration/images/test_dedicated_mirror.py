@@ -151,7 +151,10 @@ def clusters(sandbox: Sandbox, pair: Pair) -> dict[str, Kit]:
     }
 
 
-@pytest.fixture(scope="module", params=list(WAYS))
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=() if way.exactly_once else pytest.mark.nightly) for name, way in WAYS.items()],
+)
 def dedicated(
     request: pytest.FixtureRequest,
     sandbox: Sandbox,

@@ -40,7 +40,7 @@ def image(request: pytest.FixtureRequest, images: Images) -> Image:
     return found
 
 
-@pytest.fixture(params=["without Spark", "on Spark"])
+@pytest.fixture(params=[pytest.param("without Spark", marks=pytest.mark.nightly), "on Spark"])
 def run(request: pytest.FixtureRequest, sandbox: Sandbox, pair: Pair, images: Images, tmp_path: Path) -> Run:
     """The image's own entry point with the pair's request for one topic; no kubeconfig, so the rest may be unknown."""
     ops(sandbox, "produce", "-s", "dev", "-t", TOPIC, "-n", str(RECORDS))

@@ -225,6 +225,7 @@ def test_the_exporter_answers_while_a_worker_is_down_and_reports_what_groups_wou
     wait_until("the mirror is up", lambda: exporter.scrape().get(("mirror_up",)) == 1, FOLLOWS_S)
 
 
+@pytest.mark.nightly
 def test_of_a_source_that_is_lost_only_what_is_known_is_reported(
     sandbox: Sandbox, pair: Pair, exporter: Exporter, source_brokers: list[str], tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ def output_of(result: "subprocess.CompletedProcess[str]") -> str:
     return result.stdout + result.stderr
 
 
+@pytest.mark.nightly
 def test_a_switch_is_made_in_place_for_a_command_and_refused_to_anybody_else(
     sandbox: Sandbox, pair: Pair, at_target: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -278,6 +278,7 @@ def test_a_source_that_takes_writes_again_is_found_and_fenced_by_who_watches(sit
     wait_until("it is refused", lambda: not site.may_write(SOURCE), REFUSED_S)
 
 
+@pytest.mark.nightly
 def test_a_failback_refuses_a_producer_that_ignores_it_and_what_was_acknowledged_is_at_the_source(site: Site) -> None:
     with Stubborn(site.project.client(TARGET), "stray").at_work() as producer:
         done, said = site.run("failback", "--to", SOURCE, "--yes", "--json")

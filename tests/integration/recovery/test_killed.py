@@ -54,7 +54,7 @@ USERS, COPY, CLIENTS, ANY_MIRROR = "kafkausers/", "secrets/mm2-break-glass", "se
 FENCE_GOES_UP, FENCE_GOES_DOWN = change_of(USERS), change_of(USERS)
 
 FAILOVER_KILLED = [
-    Interruption(step="fence", at=FENCE_GOES_UP, passed=True),
+    Interruption(step="fence", at=FENCE_GOES_UP, passed=True, nightly=True),
     # It is asked to end, and killed while it takes the fence down.
     Interruption(step="drain", line=NOTHING_WRITTEN, number=signal.SIGTERM, at=FENCE_GOES_DOWN, passed=True),
     Interruption(step="drain", line=NOTHING_WRITTEN, nightly=True),
@@ -78,13 +78,13 @@ FAILBACK_KILLED = [
     Interruption(step="settle", nightly=True),
     Interruption(step="prepare", who=BOTH, at=PULUMI_CHANGES, passed=True, nightly=True),
     Interruption(step="position", at=change_of(f"{ANY_MIRROR}/mm2-failback"), passed=True, nightly=True),
-    Interruption(step="copy", at=PULUMI_CHANGES),
+    Interruption(step="copy", at=PULUMI_CHANGES, nightly=True),
     Interruption(step="fence-target", at=FENCE_GOES_UP, passed=True),
     Interruption(step="drain", line=NOTHING_WRITTEN, nightly=True),
     Interruption(step="prove", line=VERIFYING, nightly=True),
     Interruption(step="stop", who=PULUMI, at=PULUMI_CHANGES, nightly=True),
-    Interruption(step="stop", who=API),
-    Interruption(step="offsets", line=GROUP_SET),
+    Interruption(step="stop", who=API, nightly=True),
+    Interruption(step="offsets", line=GROUP_SET, nightly=True),
     Interruption(step="forward", nightly=True),
     Interruption(step="switch", at=change_of(USERS), passed=True, nightly=True),
     Interruption(step="switch", who=BOTH, at=PULUMI_CHANGES, passed=True),

@@ -86,6 +86,7 @@ def test_no_state_holds_the_password_in_plain_text(project: Project) -> None:
         assert password not in output_of(project.run(stack, "stack", "export", timeout_s=60))
 
 
+@pytest.mark.nightly
 def test_after_a_failover_the_same_login_goes_on_at_the_new_address(project: Project) -> None:
     before, deployment = given(project), deploy(project)
     records.write(reached_by(before, before), TOPIC, ["at the source"])

@@ -138,6 +138,7 @@ def test_a_part_cannot_fail_back_and_cannot_fail_over_twice(site: Site) -> None:
     assert site.status()["problems"] == []
 
 
+@pytest.mark.nightly
 def test_the_whole_mirror_takes_the_rest_over_and_everything_comes_back(site: Site) -> None:
     records.write(site.project.client(TARGET), MOVES, ["moving at the target"])
     records.consume(site.project.client(TARGET), MOVES, ORDERS)

@@ -19,6 +19,8 @@ from ...support import records
 from ...support.projects import KEY, Document, Project
 from ...support.running_sandbox import Sandbox
 
+pytestmark = pytest.mark.nightly
+
 SOURCE, TARGET, MIRROR = "dev", "stg", "mm2"
 APPLICATION = "inventory-app"
 TOPIC = "items"

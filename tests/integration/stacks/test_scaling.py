@@ -158,6 +158,7 @@ def test_a_mirror_that_is_stopped_loses_its_autoscaler_and_keeps_its_workers(
     assert "replicas" not in result.stdout
 
 
+@pytest.mark.nightly
 def test_without_scaling_the_workers_are_pulumis_again_one_update_after_the_autoscaler(lines: Lines, name: str) -> None:
     project, mirror = lines.project, lines.project.entry(TARGET, "mirrors", name)
     del mirror["scaling"]
