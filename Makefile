@@ -125,8 +125,9 @@ test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 	$(RUN) -m pytest -q -m "not sandbox" $(UNIT_TESTS)
 	$(RUN) -m tests.integration --timings reports/timings
 
-test-nightly: setup ## the sandbox tests with every case, of which `make test` takes a sample (docs/testing.md)
+test-nightly: setup ## every case of the sandbox tests and ten times as many of the properties (docs/testing.md)
 	$(PY) -m sandbox.toolchain ensure --only spark-classes
+	RT_INVENTORY_TEST_CASES=10 $(RUN) -m pytest -q -m "not sandbox" $(UNIT_TESTS) tests/unit/spark tests/unit/kafka
 	$(RUN) -m tests.integration --nightly
 
 # Without a JAVA_HOME that exists: a test that starts a JVM and is not marked so fails here. The tests leave a core to lint

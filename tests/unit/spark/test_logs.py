@@ -130,7 +130,7 @@ def counts(findings: list[Finding]) -> dict[str, int]:
     return {finding.kind: finding.count for finding in findings}
 
 
-@cases(600)
+@cases(200)
 @given(logs())
 @example(([(0, "a"), (1, "b")], [(0, "b"), (1, "a")], 2))
 def test_what_is_found_agrees_with_counting(case: tuple[Log, Log, int]) -> None:
@@ -149,7 +149,7 @@ def test_what_is_found_agrees_with_counting(case: tuple[Log, Log, int]) -> None:
         assert found.get("foreign", 0) + found.get("altered", 0) == foreign
 
 
-@cases(300)
+@cases(150)
 @given(logs(), st.lists(st.integers(0, 60), max_size=4))
 def test_chunks_do_not_depend_on_how_the_log_was_split(case: tuple[Log, Log, int], splits: list[int]) -> None:
     source, _, _ = case
@@ -167,7 +167,7 @@ def of_one(judged: Judged, at: int) -> Position:
     return Position(**{name: None if value == NONE else value for name, value in found.items()})
 
 
-@cases(600)
+@cases(200)
 @given(logs(), st.data())
 def test_positions_agree_with_walking_the_logs(case: tuple[Log, Log, int], data: st.DataObject) -> None:
     """All positions at once are what each is by counting records, and what the formula for a single one gives."""
@@ -224,7 +224,7 @@ def test_a_group_that_stands_behind_the_cut_skips_what_lies_in_front_of_its_sync
     ]
 
 
-@cases(300)
+@cases(150)
 @given(st.data())
 def test_rows_out_of_order_are_counted_as_the_formula_for_one_position_does(data: st.DataObject) -> None:
     size = data.draw(st.integers(0, 70))

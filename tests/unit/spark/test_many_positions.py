@@ -134,7 +134,7 @@ def positions_of_groups(draw: st.DrawFn) -> Groups:
     )
 
 
-@cases(200)
+@cases(100)
 @given(positions_of_groups())
 def test_positions_by_column_are_the_same_positions(groups: Groups) -> None:
     held = GroupPositions.of(groups.positions)
@@ -151,7 +151,7 @@ def test_positions_by_column_are_the_same_positions(groups: Groups) -> None:
     assert not any(one.judged or one.skipped or one.lowest for one in held)
 
 
-@cases(300)
+@cases(150)
 @given(positions_of_groups(), st.integers(0, 12))
 def test_checks_by_column_find_what_each_position_shows(groups: Groups, most: int) -> None:
     limits = Limits(reread_records_max=most)
@@ -166,7 +166,7 @@ def test_checks_by_column_find_what_each_position_shows(groups: Groups, most: in
     assert ours == theirs
 
 
-@cases(200)
+@cases(60)
 @given(positions_of_groups(), st.sampled_from([True, False, None]), st.sampled_from([True, False, None]))
 def test_rows_by_column_make_the_same_report(groups: Groups, synced: bool | None, lossless: bool | None) -> None:
     """Text, findings, page and metrics of the rows are those of dictionaries, with all that is done to texts."""

@@ -58,9 +58,17 @@ def test_a_step_runs_after_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_independent_steps_run_side_by_side(tmp_path: Path) -> None:
-    notes = Notes()
-    run_steps([notes.step("a"), notes.step("b")], tmp_path, ENVIRON, Progress(io.StringIO()))
-    assert frozenset({"a", "b"}) in notes.together
+    both, done = threading.Barrier(2), set[str]()
+
+    def step(name: str) -> Step:
+        def meet(_commands: Commands) -> None:
+            both.wait(30)  # broken unless the other one runs too
+            done.add(name)
+
+        return Step(name=name, title=name, is_done=lambda: name in done, run=meet)
+
+    run_steps([step("a"), step("b")], tmp_path, ENVIRON, Progress(io.StringIO()))
+    assert done == {"a", "b"}
 
 
 def test_steps_of_one_lane_run_one_after_the_other(tmp_path: Path) -> None:
