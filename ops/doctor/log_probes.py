@@ -3,7 +3,7 @@
 They are read-only. The mirror's position is that of the snapshot's lag.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -42,42 +42,47 @@ class LargeRecordScan:
 def replaced_logs(readings: MirrorReadings) -> tuple[ReplacedLog, ...]:
     """Return the logs of the source that the mirror has not copied from: their topics are new, or they were cut off.
 
-    A log end in front of the position proves it. No leader of a new log was ever elected again: its epoch is 0. Where a
-    new log has grown beyond the position, the topic's id tells, if the report of the latest verification is here.
+    A log end in front of the position proves it. No leader of a new log was ever elected again: its epoch is 0. Where one
+    was, or a new log has grown beyond the position, the topic's id shows it if the latest verification's report is here.
     """
     lag, source = readings.lag(), readings.source.cluster
     if lag is None:
         return ()
     passed = [one for one in lag.partitions if one.position is not None and one.position >= one.source_end]
     ends = _ends(source, [TopicPartition(one.topic, one.partition) for one in passed])
-    found = [replaced for one in passed if (replaced := _replaced(one, ends)) is not None]
     report = latest_verification(readings.pair) or {}
     known: Mapping[str, str] = report.get("source_topic_ids") or {}
     ids = topic_ids(source, {one.topic for one in lag.partitions} & set(known))
+    renewed = {topic for topic, now in ids.items() if now != known[topic]}
+    found = [replaced for one in passed if (replaced := _replaced(one, ends, renewed)) is not None]
     found += [
         ReplacedLog(
             topic=topic,
             partition=None,
             is_new=True,
             known_id=known[topic],
-            topic_id=now,
+            topic_id=ids[topic],
             known_at=str(report.get("finished_at")),
         )
-        for topic, now in sorted(ids.items())
-        if now != known[topic]
+        for topic in sorted(renewed)
     ]
     return tuple(found)
 
 
-def _replaced(one: PartitionLag, ends: Mapping[TopicPartition, tuple[int, int | None]]) -> ReplacedLog | None:
-    """Return a partition whose high watermark is not behind the position: a transaction may be open there."""
+def _replaced(
+    one: PartitionLag, ends: Mapping[TopicPartition, tuple[int, int | None]], renewed: Collection[str]
+) -> ReplacedLog | None:
+    """Return a partition whose high watermark is not behind the position: a transaction may be open there.
+
+    `renewed` topics are known to be new by their ids: the epoch of one grows once its broker was started again.
+    """
     end, epoch = ends.get(TopicPartition(one.topic, one.partition), (None, None))
     if end is None or one.position is None or one.position < end:
         return None
     return ReplacedLog(
         topic=one.topic,
         partition=one.partition,
-        is_new=end == 0 or epoch == 0,
+        is_new=end == 0 or epoch == 0 or one.topic in renewed,
         position=one.position,
         log_end=end,
     )

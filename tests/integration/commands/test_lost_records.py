@@ -1,10 +1,11 @@
 """What MirrorMaker says nothing about, caused on real brokers, and named by the doctor before it happens or at once."""
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AdminClient,
     AlterConfigOpType,
@@ -15,16 +16,20 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from ops.doctor.known_issues import Finding
-from tests.support.small_cluster import ALL_RIGHTS, Kit, user_spec
+from tests.support.small_cluster import ALL_RIGHTS, Kit, kafka_spec, user_spec
 from tests.support.waiting import wait_until
 
 from ...support.failing_mirror import BOSS, BOSS_PASSWORD, NAME, Patient, patient_spec
 from ...support.running_sandbox import Sandbox
 
-RENEWED, GONE, LARGE = "renewed", "gone", "large"
-TOPICS = (RENEWED, GONE, LARGE)
-RECORDS = 5
+RETAINED = tuple(f"retained-{number:02}" for number in range(20))
+RETENTION_S = range(40, 60)
+CHECKED_EVERY_MS = 1000
+RENEWED, GONE, CUT, LARGE = "renewed", "gone", "cut", "large"
+TOPICS = (*RETAINED, RENEWED, GONE, CUT, LARGE)
+RECORDS, LEFT = 5, 4
 LARGE_BYTES, SOURCE_LIMIT = 2 * 1024 * 1024, 3 * 1024 * 1024
+LOST_WITHIN_S = 180.0
 
 
 class Site(Patient):
@@ -36,6 +41,16 @@ class Site(Patient):
         for _ in range(count):
             producer.produce(topic, value=bytes(size))
             assert producer.flush(30) == 0
+
+    def starts(self) -> dict[str, int]:
+        """Where the log of each topic with a short retention begins."""
+        consumer = Consumer(self.boss | {"group.id": "starts"})
+        try:
+            return {
+                topic: consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[0] for topic in RETAINED
+            }
+        finally:
+            consumer.close()
 
     def named(self, trouble: str) -> dict[str, Finding]:
         """What the doctor finds now of this kind, by where it is."""
@@ -66,7 +81,8 @@ def set_of(admin: AdminClient, topic: str, values: Mapping[str, object]) -> None
 @pytest.fixture(scope="module")
 def site(sandbox: Sandbox) -> Iterator[Site]:
     kit = Kit(sandbox.state, namespace="lost-records-tests")
-    kit.create_cluster()
+    often = {"log.retention.check.interval.ms": CHECKED_EVERY_MS, "log.initial.task.delay.ms": CHECKED_EVERY_MS}
+    kit.create_cluster(config=kafka_spec()["config"] | often)
     kit.secret(f"{BOSS}-credentials", {"password": BOSS_PASSWORD})
     kit.apply("KafkaUser", BOSS, user_spec(f"{BOSS}-credentials", ALL_RIGHTS))
     kit.ready("KafkaUser", BOSS)
@@ -118,6 +134,44 @@ def paused(site: Site) -> Site:
     """The mirror while it copies nothing; its positions are committed."""
     site.ask_for("paused")
     return site
+
+
+def test_retention_is_reported_before_it_deletes_what_is_not_copied(paused: Site) -> None:
+    """Of each topic, with retention of another length; the mirror copies nothing meanwhile."""
+    admin = AdminClient(paused.boss)
+    assert paused.named("retention-overtakes-mirror") == {}
+    for topic, seconds in zip(RETAINED, RETENTION_S, strict=True):
+        set_of(admin, topic, {"retention.ms": seconds * 1000})
+        paused.send_records(topic, RECORDS)
+    warned, lost = set[str](), set[str]()
+    deadline = time.monotonic() + LOST_WITHIN_S
+    while lost != set(RETAINED) and time.monotonic() < deadline:
+        found = paused.named("retention-overtakes-mirror")
+        # What was lost by the end of the last look, and not reported by then, was reported too late.
+        warned |= {topic for topic in RETAINED if f"topic {topic} of the source" in found} - lost
+        lost |= {topic for topic, start in paused.starts().items() if start > RECORDS}
+    assert lost == set(RETAINED), "retention has deleted records of each"
+    assert warned == set(RETAINED)
+    assert len(paused.named("retention-overtook-mirror")) == len(RETAINED)
+
+
+def test_a_log_that_was_cut_off_is_named(paused: Site) -> None:
+    kit, broker = paused.kit, paused.kit.broker()
+    assert paused.named("source-log-truncated") == {}
+    kit.processes.kill(broker, hold=True)
+    (log,) = kit.folder().rglob(f"{CUT}-0/00000000000000000000.log")
+    log.write_bytes(log.read_bytes()[: log.stat().st_size * LEFT // RECORDS])  # its records are of one size
+    for other in log.parent.iterdir():
+        if other.suffix in (".index", ".timeindex", ".snapshot"):
+            other.unlink()
+    kit.processes.release(broker)
+    wait_until("the broker answers", lambda: kit.admits(paused.boss))
+    wait_until("the log has a leader again", lambda: paused.written(CUT) == LEFT)
+
+    found = paused.named("source-log-truncated")
+
+    assert set(found) == {f"topic {CUT} of the source, partition 0"}
+    assert f"ends at {LEFT}" in found[f"topic {CUT} of the source, partition 0"].what
 
 
 def test_a_topic_that_was_created_again_is_named_by_the_next_probe(paused: Site) -> None:

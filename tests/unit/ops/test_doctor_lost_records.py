@@ -53,8 +53,15 @@ def test_a_log_that_ends_in_front_of_the_position_is_another_one_or_was_cut_off(
 ) -> None:
     fields: dict[str, Any] = {"topic": "items", "partition": number, "records": 0, "seconds": 0.0}
     one = PartitionLag(**fields, position=position, source_end=ENDS[TopicPartition("items", number)][0])
-    found = log_probes._replaced(one, ENDS)
+    found = log_probes._replaced(one, ENDS, renewed=())
     assert (None if found is None else found.is_new) is is_new
+
+
+def test_a_log_of_a_topic_whose_id_is_new_was_not_cut_off_whatever_its_epoch_is() -> None:
+    fields: dict[str, Any] = {"topic": "items", "partition": 0, "records": 0, "seconds": 0.0}
+    found = log_probes._replaced(PartitionLag(**fields, position=10, source_end=10), ENDS, renewed={"items"})
+    assert found is not None
+    assert found.is_new
 
 
 @pytest.mark.parametrize(
