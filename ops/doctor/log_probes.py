@@ -42,8 +42,9 @@ class LargeRecordScan:
 def replaced_logs(readings: MirrorReadings) -> tuple[ReplacedLog, ...]:
     """Return the logs of the source that the mirror has not copied from: their topics are new, or they were cut off.
 
-    A log end in front of the position proves it. No leader of a new log was ever elected again: its epoch is 0. Where one
-    was, or a new log has grown beyond the position, the topic's id shows it if the latest verification's report is here.
+    A log end in front of the position proves it. No leader of a new log was ever elected again: its epoch is 0. Where
+    one was, or a new log has grown beyond the position, the topic's id shows it if the latest verification's report is
+    here.
     """
     lag, source = readings.lag(), readings.source.cluster
     if lag is None:
