@@ -61,8 +61,8 @@ class Stack(Model):
         return mirror.version or self.kafka_version
 
     def verification_namespace(self, mirror: Mirror) -> str:
-        """Namespace of the pods that verify a mirror: its own unless set."""
-        return self.verification.run.namespace or mirror.home(self.cluster.namespace)
+        """Namespace of the pods that verify a mirror."""
+        return self.verification.run.home(mirror.home(self.cluster.namespace))
 
     def acls(self, user: User) -> tuple[Acl, ...]:
         """All rights of a user, its ready-made sets expanded; those of a failback only while the stack is fenced."""
@@ -166,7 +166,7 @@ def _rules(found: ParsedStack, stack: str | None) -> list[Problem]:
     )
     problems += mirror_rules.mirrors(found.mirrors, context)
     if found.verification is not None:
-        problems += operation.verification(found.verification, found.mirrors)
+        problems += operation.verification(found.verification, found.mirrors, found.reference_cluster)
     if found.monitoring is not None:
         problems += operation.monitoring(found.monitoring, found.mirrors)
     if found.demo_clients is not None:

@@ -171,7 +171,9 @@ class Run(Model):
     image_pull_secrets: Annotated[tuple[SecretName, ...], STAYS] = ()
     """Secrets with which the image is pulled."""
     namespace: Annotated[Label | None, STAYS] = None
-    """Namespace of the pods. Without it the mirror's."""
+    """Namespace of the pods. Without it the mirror's for a Job, and `<the mirror's>-verification` for a SparkApplication,
+    whose driver may create pods: a pod may mount each Secret of its namespace.
+    """
     service_account: Annotated[Label | None, STAYS] = None
     """A ServiceAccount that exists, in place of one with the least rights."""
     network_policy: Annotated[bool, STAYS] = True
@@ -198,6 +200,11 @@ class Run(Model):
     def in_cluster(self) -> bool:
         """Whether pods run the job."""
         return self.how != "local"
+
+    def home(self, mirror_namespace: str) -> str:
+        """Namespace of the pods that verify a mirror of a namespace."""
+        default = f"{mirror_namespace}-verification" if self.how == "spark-application" else mirror_namespace
+        return self.namespace or default
 
 
 class Verification(Model):

@@ -6,14 +6,14 @@ needs where it runs; alerts can be routed.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from settings.cluster import Cluster, Metrics
 from settings.errors import Problem, Subject
 from settings.event_streams import CloudPak, underivable
 from settings.mirrors import Mirror
 from settings.monitoring import Monitoring
-from settings.names import copied
+from settings.names import LABEL_LENGTH_MAX, copied
 from settings.platform import (
     EVENT_STREAMS,
     OLDEST,
@@ -167,8 +167,10 @@ def _is_store(uri: str) -> bool:
 _VERIFICATION = Subject("verification", "verification")
 
 
-def verification(settings: Verification, mirrors: Mapping[int, Mirror]) -> Iterator[Problem]:
-    """Yield the problems of the verification."""
+def verification(
+    settings: Verification, mirrors: Mapping[int, Mirror], cluster: Cluster | None
+) -> Iterator[Problem]:
+    """Yield the problems of the verification. `cluster`: None if its settings cannot be read."""
     if settings.mirror_wait_seconds >= settings.deadline_seconds:
         yield _VERIFICATION.problem(
             "mirrorWaitSeconds",
@@ -198,6 +200,8 @@ def verification(settings: Verification, mirrors: Mapping[int, Mirror]) -> Itera
             "No latency would be measured.",
         )
     yield from _run(settings, mirrors)
+    if settings.run.how == "spark-application" and cluster is not None:
+        yield from _driver_namespace(settings.run, [one.home(cluster.namespace) for one in mirrors.values()], cluster)
 
 
 def _run(settings: Verification, mirrors: Mapping[int, Mirror]) -> Iterator[Problem]:
@@ -251,6 +255,23 @@ def _run(settings: Verification, mirrors: Mapping[int, Mirror]) -> Iterator[Prob
                 f"must have at most {longest} characters with verification.run.how {run.how}",
                 len(name),
                 "Names of its pods are made of it. Shorten it.",
+            )
+
+
+def _driver_namespace(run: Run, mirror_namespaces: Sequence[str], cluster: Cluster) -> Iterator[Problem]:
+    """Yield the problems of where Spark's driver is: not beside a cluster or a mirror, whose Secrets it could mount."""
+    if run.namespace in {cluster.namespace, *mirror_namespaces}:
+        yield _VERIFICATION.problem(
+            "run.namespace",
+            "must not be that of a cluster or mirror with how spark-application",
+            run.namespace,
+            "Give the pods a namespace of their own, or leave run.namespace out.",
+            why="the driver may create pods, which may mount each Secret there, the keys of the cluster's authorities too",
+        )
+    for home in dict.fromkeys(mirror_namespaces):
+        if len(run.home(home)) > LABEL_LENGTH_MAX:
+            yield _VERIFICATION.problem(
+                "run.namespace", "must be given", "nothing", f"{run.home(home)} is longer than a namespace's name can be."
             )
 
 

@@ -9,7 +9,7 @@ from ...support.pulumi_engine import Engine, is_secret, mirror, revealed, target
 
 IMAGE = "registry.example.com/kafka/verification:1.4.0"
 SCHEDULE = {"schedule": "0 * * * *", "timeZone": "Europe/Paris"}
-NAME = ("stg", "mm2-verify")
+NAME, BY_SPARK = ("stg", "mm2-verify"), ("stg-verification", "mm2-verify")
 KINDS = ("v1:ConfigMap", "v1:Secret", "v1:ServiceAccount", "v1:Role", "v1:RoleBinding", "v1:Job", "v1:CronJob",
          "v1:NetworkPolicy")  # fmt: skip
 SPARK = "v1beta2:SparkApplication"
@@ -44,13 +44,14 @@ def test_a_process_beside_pulumi_makes_nothing_in_the_cluster() -> None:
     assert any(kind.endswith("Run") for kind in engine.kinds())
 
 
-@pytest.mark.parametrize("how", ["job", "spark-application"])
-def test_pods_take_the_place_of_the_process(how: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "kind", "namespace"), [("job", "v1:Job", "stg"), ("spark-application", SPARK, "stg-verification")]
+)
+def test_pods_take_the_place_of_the_process(how: str, kind: str, namespace: str) -> None:
     engine, outcome = made(how)
     assert not any(kind.endswith(":Run") or kind == "Run" for kind in engine.kinds())
-    assert (outcome["how"], outcome["namespace"], outcome["verdict"]) == (how, "stg", "pass")
-    kind = {"job": "v1:Job", "spark-application": SPARK}[how]
-    assert engine.all(kind).keys() == {("stg", outcome["run"])}
+    assert (outcome["how"], outcome["namespace"], outcome["verdict"]) == (how, namespace, "pass")
+    assert engine.all(kind).keys() == {(namespace, outcome["run"])}
 
 
 def test_the_request_lies_in_a_config_map_and_its_secrets_in_a_secret() -> None:
@@ -186,7 +187,7 @@ def test_secrets_reach_the_driver_by_its_environment_only() -> None:
     assert spec["driver"]["envFrom"] == [{"secretRef": {"name": "mm2-verify"}}, {"secretRef": {"name": "s3"}}]
     assert "envFrom" not in spec["executor"]
     assert spec["sparkConf"]["spark.network.crypto.enabled"] == "true"
-    secrets = revealed(engine.all("v1:Secret")[NAME]["stringData"]).values()
+    secrets = revealed(engine.all("v1:Secret")[BY_SPARK]["stringData"]).values()
     assert not any(value in json.dumps(spec) for value in secrets)
 
 
@@ -227,7 +228,7 @@ def test_a_schedule_verifies_again_without_overlap() -> None:
 
 def test_a_spark_application_has_a_schedule_of_its_own_kind() -> None:
     engine, _ = made("spark-application", schedule=SCHEDULE)
-    spec = engine.all(SCHEDULED)[NAME]["spec"]
+    spec = engine.all(SCHEDULED)[BY_SPARK]["spec"]
     assert spec["concurrencyPolicy"] == "Forbid"
     assert spec["template"] == one(engine, SPARK)["spec"]
     assert not engine.all("v1:CronJob")

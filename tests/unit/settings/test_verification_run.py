@@ -66,6 +66,21 @@ def test_an_image_has_a_digest_or_a_tag_that_does_not_move(image: str, pinned: b
     assert accepts(Image, image) is pinned
 
 
+def test_sparks_driver_has_a_namespace_of_its_own() -> None:
+    stack = parse(with_value(TARGET, "verification/run", SPARK), "stg")
+    (mirror,) = stack.mirrors
+    assert stack.verification_namespace(mirror) == "passive-verification"
+    assert "passive-verification" in stack.namespaces
+    ((key, message),) = problems(with_value(TARGET, "verification/run", {**SPARK, "namespace": "passive"}))
+    assert key == "verification.run.namespace"
+    assert "must not be that of a cluster or mirror with how spark-application (got passive; the driver may" in message
+    job = parse(with_value(TARGET, "verification/run", {**JOB, "namespace": "passive"}), "stg")
+    assert job.verification_namespace(mirror) == "passive"
+    long = with_value(TARGET, "mirrors/0/namespace", "n" * 60)
+    found = dict(problems(with_value(long, "verification/run", SPARK)))
+    assert f"must be given (got nothing). {'n' * 60}-verification is longer" in found["verification.run.namespace"]
+
+
 @pytest.mark.parametrize(
     ("run", "key", "reported"),
     [
