@@ -167,9 +167,7 @@ def _is_store(uri: str) -> bool:
 _VERIFICATION = Subject("verification", "verification")
 
 
-def verification(
-    settings: Verification, mirrors: Mapping[int, Mirror], cluster: Cluster | None
-) -> Iterator[Problem]:
+def verification(settings: Verification, mirrors: Mapping[int, Mirror], cluster: Cluster | None) -> Iterator[Problem]:
     """Yield the problems of the verification. `cluster`: None if its settings cannot be read."""
     if settings.mirror_wait_seconds >= settings.deadline_seconds:
         yield _VERIFICATION.problem(
@@ -271,7 +269,10 @@ def _driver_namespace(run: Run, mirror_namespaces: Sequence[str], cluster: Clust
     for home in dict.fromkeys(mirror_namespaces):
         if len(run.home(home)) > LABEL_LENGTH_MAX:
             yield _VERIFICATION.problem(
-                "run.namespace", "must be given", "nothing", f"{run.home(home)} is longer than a namespace's name can be."
+                "run.namespace",
+                "must be given",
+                "nothing",
+                f"{run.home(home)} is longer than a namespace's name can be.",
             )
 
 
