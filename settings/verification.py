@@ -171,8 +171,8 @@ class Run(Model):
     image_pull_secrets: Annotated[tuple[SecretName, ...], STAYS] = ()
     """Secrets with which the image is pulled."""
     namespace: Annotated[Label | None, STAYS] = None
-    """Namespace of the pods. Without it the mirror's for a Job, and `<the mirror's>-verification` for a SparkApplication,
-    whose driver may create pods: a pod may mount each Secret of its namespace.
+    """Namespace of the pods. Without it the mirror's for a Job, and `<the mirror's>-verification` for a
+    SparkApplication, whose driver may create pods: a pod may mount each Secret of its namespace.
     """
     service_account: Annotated[Label | None, STAYS] = None
     """A ServiceAccount that exists, in place of one with the least rights."""

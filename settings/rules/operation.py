@@ -264,7 +264,7 @@ def _driver_namespace(run: Run, mirror_namespaces: Sequence[str], cluster: Clust
             "must not be that of a cluster or mirror with how spark-application",
             run.namespace,
             "Give the pods a namespace of their own, or leave run.namespace out.",
-            why="the driver may create pods, which may mount each Secret there, the keys of the cluster's authorities too",
+            why="the driver may create pods, which may mount each Secret there, keys of the cluster's authorities too",
         )
     for home in dict.fromkeys(mirror_namespaces):
         if len(run.home(home)) > LABEL_LENGTH_MAX:
