@@ -11,6 +11,10 @@ PACKAGES := $(wildcard contract kafka settings monitoring components spark ops s
 UNIT_TESTS = --ignore tests/integration -n "$$(($$(nproc) + 2))"
 LINT = $(VENV)/ruff format --check --quiet . && $(VENV)/ruff check --quiet . && $(VENV)/mypy $(PACKAGES) __main__.py && \
 	cd policies && ../$(VENV)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache .
+# Tests beside lint, to which they leave a core whenever they wait; what it finds is shown after them.
+BESIDE_LINT = found="$$(mktemp)"; trap 'kill $$linting 2> /dev/null; rm -f "$$found"' EXIT; \
+	( $(LINT) ) > "$$found" 2>&1 & linting=$$!; $(1); tests=$$?; \
+	wait $$linting; lint=$$? linting=; cat "$$found"; test $$tests -eq 0 -a $$lint -eq 0
 STACK_GIVEN = test -n "$(STACK)" || { echo "$@: STACK must be given: make $@ STACK=stg" >&2; exit 2; }
 # The site that a failover drill would make active, and where the steps of a pipeline leave what they found.
 TO ?= stg
@@ -120,9 +124,9 @@ state-bucket: setup-fast ## the S3 bucket of Pulumi's state: BUCKET=name KEY=ali
 dashboards: setup-fast ## write the dashboards, the rule file and the tables of docs/monitoring.md
 	$(VENV)/python -m monitoring write
 
-test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
+test: setup ## every check: format, lint, types, fast tests, sandbox tests
 	$(PY) -m sandbox.toolchain ensure --only spark-classes
-	$(RUN) -m pytest -q -m "not sandbox" $(UNIT_TESTS)
+	$(call BESIDE_LINT,$(RUN) -m pytest -q -m "not sandbox" $(UNIT_TESTS))
 	$(RUN) -m tests.integration --timings reports/timings
 
 test-nightly: setup ## every case of the sandbox tests and ten times as many of the properties (docs/testing.md)
@@ -130,12 +134,9 @@ test-nightly: setup ## every case of the sandbox tests and ten times as many of 
 	RT_INVENTORY_TEST_CASES=10 $(RUN) -m pytest -q -m "not sandbox" $(UNIT_TESTS) tests/unit/spark tests/unit/kafka
 	$(RUN) -m tests.integration --nightly
 
-# Without a JAVA_HOME that exists: a test that starts a JVM and is not marked so fails here. The tests leave a core to lint
-# whenever they wait; what it finds is shown after them.
+# Without a JAVA_HOME that exists: a test that starts a JVM and is not marked so fails here.
 test-fast: setup-fast ## what needs no tools and no JVM: format, lint, types, fast tests
-	found="$$(mktemp)"; trap 'kill $$linting 2> /dev/null; rm -f "$$found"' EXIT; ( $(LINT) ) > "$$found" 2>&1 & linting=$$!; \
-		JAVA_HOME=/nowhere $(VENV)/python -m pytest -q -m "not sandbox and not jvm" $(UNIT_TESTS); tests=$$?; \
-		wait $$linting; lint=$$? linting=; cat "$$found"; test $$tests -eq 0 -a $$lint -eq 0
+	$(call BESIDE_LINT,JAVA_HOME=/nowhere $(VENV)/python -m pytest -q -m "not sandbox and not jvm" $(UNIT_TESTS))
 	echo "Without the tests that start a JVM (Spark's session, Java's own classes). They are: make test-jvm"
 
 test-jvm: setup-fast ## the fast tests that start a JVM: Spark's session, Java's own classes
