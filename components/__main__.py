@@ -23,6 +23,7 @@ from pulumi.runtime.settings import get_root_resource
 
 from components.kafka.break_glass import LABEL as BREAK_GLASS_LABEL
 from components.verification_run import whole_numbers
+from contract.files import NewFile, replace_files
 from settings import NAMESPACE, SettingsError, Stack
 from settings.cluster import listener_address
 from settings.files import load, read_config
@@ -231,11 +232,10 @@ def write(folder: Path, found: Sequence[dict[str, Any]]) -> None:
     """Write one file an object and remove files of an earlier rendering whose object is gone."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {file_name(manifest): HEADER + text(manifest) for manifest in found}
+    replace_files([NewFile(path=folder / name, parts=[content], mode=None) for name, content in files.items()])
     for path in folder.glob("*.yaml"):
         if path.name not in files and path.read_text(encoding="utf-8").startswith(HEADER):
             path.unlink()
-    for name, content in files.items():
-        (folder / name).write_text(content, encoding="utf-8")
 
 
 def file_name(manifest: dict[str, Any]) -> str:

@@ -4,13 +4,14 @@ Owns names and modes of files. Does not own their content; `control_plane.down` 
 """
 
 import json
-import os
 import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from contract.files import NewFile, replace_files
 
 ENVIRONMENT_VARIABLE = "RT_INVENTORY_SANDBOX"
 PROJECT = Path(__file__).resolve().parent.parent
@@ -170,15 +171,7 @@ def write_private(path: Path, content: str | bytes) -> bool:
     if path.exists() and path.read_bytes() == data and stat.S_IMODE(path.stat().st_mode) == _PRIVATE:
         return False
     private_folder(path.parent)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_files([NewFile(path=path, parts=[data])], durable=False)
     return True
 
 

@@ -21,6 +21,7 @@ import yaml
 from kubernetes.client import CustomObjectsApi
 from rich.console import Console
 
+from contract.files import replace_text
 from ops.adoption import live as reading
 from ops.adoption.describe import described
 from ops.adoption.live import Live
@@ -225,7 +226,7 @@ def command(
         outcome = _write(found, stack, folder)
         if adopt:
             outcome |= _adopt(found, PulumiStack(folder=folder, name=stack), context)
-    except OpsError as error:
+    except (OpsError, OSError) as error:
         if debug:
             raise
         if as_json:
@@ -252,7 +253,7 @@ def _write(found: Live, stack: str, folder: Path) -> dict[str, Any]:
             "the cluster first; nothing was written."
         ) from None
     text = yaml.safe_dump({"config": {f"{NAMESPACE}:{key}": value for key, value in values.items()}}, sort_keys=False)
-    stack_file.write_text(_HEADER.format(namespace=found.namespace) + text, encoding="utf-8")
+    replace_text(stack_file, _HEADER.format(namespace=found.namespace) + text)
     pulumi = PulumiStack(folder=folder, name=stack)
     try:
         pulumi.ensure_exists()
@@ -262,7 +263,7 @@ def _write(found: Live, stack: str, folder: Path) -> dict[str, Any]:
         raise
     objects = _by_key(found)
     document = import_document(declared, lambda each: each.object_key in objects)
-    import_file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    replace_text(import_file, json.dumps(document, indent=2) + "\n")
     return {
         "stackFile": str(stack_file),
         "importFile": str(import_file),

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from contract.files import NewFile, replace_files
 from ops.connection import PROJECT
 from ops.console import AsJson, Debug, escape, guard, log, stderr
 from ops.errors import OpsError
@@ -227,8 +228,7 @@ def _in_the_way(folder: Path, files: Mapping[Path, str]) -> Iterator[str]:
 
 def _write(folder: Path, files: Mapping[Path, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for file, text in files.items():
-        file.write_text(text, encoding="utf-8")
+    replace_files([NewFile(path=file, parts=[text], mode=None) for file, text in files.items()])
     link, target = project.environment(folder)
     if not link.exists() and not link.is_symlink():
         link.symlink_to(target, target_is_directory=True)

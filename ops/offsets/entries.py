@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from contract.files import replace_text
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 
@@ -97,7 +98,7 @@ def write(file: Path, side: str, entries: Sequence[Entry], facts: Mapping[str, A
         positions = [{key: value for key, value in asdict(one).items() if value is not None} for one in entries]
         text = json.dumps({**facts, "side": side, "positions": positions}, indent=2) + "\n"
     try:
-        file.write_text(text, encoding="utf-8")
+        replace_text(file, text)
     except OSError as error:
         raise OpsError(f"file {file}: must be writable (got {error.strerror}).") from None
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from contract.files import replace_text
 from ops.errors import OpsError
-from ops.pulumi.stack_file import replace_text
 
 FOLDER = Path("reports/pipeline")
 PREVIEW, DRIFT, VERIFICATION, DRILL = "preview", "drift", "verification", "drill"

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +19,7 @@ import typer
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
+from contract.files import replace_text
 from ops.connection import PROJECT
 from ops.console import escape
 from ops.errors import OpsError
@@ -91,7 +92,8 @@ def command(
             _write(documents.file(out, documents.PREVIEW, stack), judgement_document(judgement, file) | changed)
     except (OpsError, OSError) as error:
         if out is not None:
-            _write(documents.file(out, documents.PREVIEW, stack), {"stack": stack, "error": str(error)})
+            with suppress(OSError):  # of the same full disk: the error itself is what has to be shown
+                _write(documents.file(out, documents.PREVIEW, stack), {"stack": stack, "error": str(error)})
         if debug:
             raise
         if as_json:
@@ -142,8 +144,7 @@ def _write(file: Path | None, document: Document) -> None:
     if file is None:
         sys.stdout.write(text)
     else:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        replace_text(file, text)
 
 
 @contextmanager

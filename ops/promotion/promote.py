@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from contract.files import replace_text
 from ops.errors import OpsError
 from ops.policy import MANDATORY, Judgement, judging
 from ops.policy.command import judgement_document
@@ -28,7 +29,7 @@ from ops.promotion.record import (
 )
 from ops.pulumi.events import EventLog, Step, resource_of
 from ops.pulumi.stack import PulumiStack
-from ops.pulumi.stack_file import StackFile, replace_text
+from ops.pulumi.stack_file import StackFile
 from settings import SettingsError, beside, parse
 from settings.files import check
 

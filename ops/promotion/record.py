@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from contract.files import replace_text
 from ops import verify
 from ops.pulumi.stack import PulumiStack, typed_outputs
-from ops.pulumi.stack_file import replace_text
 
 VERSION = 1
 FOLDER = "promotions"

@@ -6,15 +6,14 @@ stay: they would not if the document were parsed and dumped.
 
 import copy
 import json
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from contract.files import replace_text
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pulumi.events import Resource
@@ -124,7 +123,7 @@ def edit(file: Path, change: Callable[[str], str], refusal: str) -> None:
             before = opened.read()
         after = change(before)
         if after != before:
-            replace_text(file.resolve(), after)
+            replace_text(file, after)
     except (ValueError, yaml.YAMLError):
         raise OpsError(f"file {file}: {refusal}") from None
     except OSError as error:
@@ -146,23 +145,6 @@ def changed(text: str, mirror: str, values: Values) -> str:
     if parse_yaml(text) != _expected(parse_yaml(before), mirror, values):
         raise ValueError(mirror)
     return text
-
-
-def replace_text(file: Path, text: str, new_mode: int = 0o644) -> None:
-    """Replace a file atomically: a reader gets the old text or the new one, never a part. It keeps the file's mode."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    mode = file.stat().st_mode & 0o777 if file.exists() else new_mode
-    descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as written:
-            written.write(text)
-            written.flush()
-            os.fsync(written.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _entry(text: str, mirror: str) -> tuple[_Pairs, bool]:

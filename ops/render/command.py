@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from contract.files import replace_text
 from ops.connection import PROJECT
 from ops.console import escape
 from ops.errors import OpsError
@@ -147,7 +148,7 @@ def command(
             provider = Secrets(kind=secrets, folder=PurePosixPath(secrets_dir))
             rendered = render(chosen[0], mirror, provider, read_outputs=_outputs, rest=listener)
         if out is not None:
-            out.write_text(rendered.text, encoding="ascii")
+            replace_text(out, rendered.text)
     except (OpsError, SettingsError, OSError) as error:
         console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False)
         raise typer.Exit(EXIT_UNUSABLE) from error

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from contract.files import NewFile, replace_files
 from monitoring import alert_routes, stack_monitoring
 from monitoring.stack_monitoring import Job
 from ops.errors import OpsError
@@ -151,13 +152,13 @@ def write(folder: Path, found: Files) -> None:
             f"render: --out must have no other rules of these alerts (got {', '.join(twice)}). Prometheus would load "
             "both and raise each alert twice: choose another folder, or remove them."
         )
+    written = [NewFile(path=folder / name, parts=[text], mode=None) for name, text in found.texts.items()]
+    for file in written:
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+    replace_files(written)
     for path, text in texts.items():
         if text.startswith(HEAD):
             path.unlink()
-    for name, text in found.texts.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
 
 
 def _prometheus(stacks: Mapping[str, Stack], known: Mapping[str, Targets], options: Options) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from contract.audit import AuditDocument
 from contract.audit_metrics import families
 from contract.documents import load
 from contract.fields import RequestError, VerificationError
+from contract.files import NewFile, replace_files
 from contract.terminal import printable
 from kafka.errors import redact
 from spark import signals
@@ -26,7 +27,6 @@ from spark.audit.page import as_html
 from spark.audit.store import AuditStore
 from spark.comparison.java_client import require_java
 from spark.comparison.spark_session import session
-from spark.report.files import replace_private
 from spark.signals import STOPPED
 
 GOOD, FAULTY, UNUSABLE = 0, 1, 2
@@ -151,7 +151,7 @@ def _write(report: Path, text: str) -> None:
     """Replace the file as a whole, readable by its owner alone."""
     try:
         report.parent.mkdir(parents=True, exist_ok=True)
-        replace_private(report, [text])
+        replace_files([NewFile(path=report, parts=[text])])
     except OSError as error:
         raise RequestError([f"--report: must be a file to write to (got {report}: {error.strerror})"]) from None
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from contract.files import NewFile, replace_files
 from kafka.errors import visible
 from spark.report import html
 from spark.report.html import templates
@@ -71,8 +72,8 @@ def add(folder: Path, result: Mapping[str, Any], report: Path) -> list[Run]:
         runs = merged([run_of(result, _path(report, folder)), *read(folder)])
         document = {"version": VERSION, "runs": [asdict(run) for run in runs]}
         page = as_page(runs, folder)
-        _replace(folder / JSON, json.dumps(document, indent=1) + "\n")
-        _replace(folder / PAGE, page)
+        files = {folder / JSON: json.dumps(document, indent=1) + "\n", folder / PAGE: page}
+        replace_files([NewFile(path=path, parts=[text], mode=None) for path, text in files.items()])
     return runs
 
 
@@ -132,13 +133,6 @@ def _scanned(folder: Path) -> list[Run]:
 
 def _path(report: Path, folder: Path) -> str:
     return Path(os.path.relpath(report.resolve(), folder.resolve())).as_posix()
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put a file in the place of another at once; who reads it finds the one or the other, whole."""
-    new = path.with_name(f".{path.name}.new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)
 
 
 @contextmanager

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from prometheus_client import push_to_gateway, write_to_textfile
+from prometheus_client import generate_latest, push_to_gateway, write_to_textfile
 
 from contract.fields import RequestError, url_problem
+from contract.files import NewFile, replace_files
 from contract.report_rows import LazyRows
 from contract.verification_metrics import JOB, registry, totals
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
 from kafka.errors import visible, visible_document
 from kafka.topic_partition import TopicPartition
 from spark.checks.registry import Check, expired, judge_part, not_judged, verdict
-from spark.report.files import replace_private
 from spark.report.group_rows import GroupRows
 from spark.report.html import Links, as_html
 from spark.report.index import PAGE
@@ -161,14 +161,21 @@ def _text(found: object, *path: str) -> str:
 
 
 def write_report(folder: Path, result: Mapping[str, Any], index: Path | None = None) -> None:
-    """Write the files into a folder that is made when missing; raises OSError. `index` is the folder of the index."""
+    """Write the files into a folder that is made when missing; raises OSError. `index` is the folder of the index.
+
+    All are of this run, or, if one does not fit on the disk, all of the one before.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    # One after the other: a page that cannot be made takes nothing with it.
-    replace_private(folder / "report.json", json_lines(result))
-    to_file(folder / "metrics.prom", result)
+    files = [
+        NewFile(path=folder / "report.json", parts=json_lines(result)),
+        NewFile(path=folder / "metrics.prom", parts=[generate_latest(registry(visible_document(result)))], mode=0o644),
+    ]
     links = Links(folder=folder, index=index / PAGE if index is not None else None)
-    replace_private(folder / "report.html", [as_html(result, links)])
-    replace_private(folder / "junit.xml", [as_junit(result)])
+    try:
+        files.append(NewFile(path=folder / "report.html", parts=[as_html(result, links)]))
+        files.append(NewFile(path=folder / "junit.xml", parts=[as_junit(result)]))
+    finally:
+        replace_files(files)  # a page that cannot be made takes nothing with it
 
 
 def as_json(result: Mapping[str, Any]) -> str:

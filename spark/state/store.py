@@ -6,7 +6,6 @@ Owns atomic writes and the agreement between runs that write at once. What a sta
 import contextlib
 import fcntl
 import os
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from contract.fields import RequestError
+from contract.files import NewFile, replace_files
 from spark.state import DamagedStateError, State, decode, encode
 
 BYTES_MAX = 256 * 1024 * 1024
@@ -147,16 +147,7 @@ class FolderStore(Store):
             raise StoreError(f"{path}: cannot be read: {error.strerror}") from None
 
     def _write(self, name: str, data: bytes, version: str | None) -> None:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self._folder)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(self._folder / name)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        replace_files([NewFile(path=self._folder / name, parts=[data])])
         folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.state import PROJECT, SandboxState, StateError, default_state, write_private
+from tests.support.full_disk import REASON, full_disk
 
 
 def test_folders_and_files_belong_to_the_user_alone(state: SandboxState) -> None:
@@ -65,6 +66,14 @@ def test_a_private_file_is_replaced_whole(tmp_path: Path) -> None:
     file.chmod(0o644)
     assert write_private(file, "new"), "others could read it"
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_private_file_without_room_is_named_and_the_one_before_stays(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    write_private(file, "old")
+    with full_disk(8), pytest.raises(OSError, match=f"{REASON}: '{file}'"):
+        write_private(file, "new and longer")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("f", "old")]
 
 
 def test_a_private_file_is_its_owners_alone_from_the_start(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files of a report appear whole, and for their owner alone."""
+"""Files appear whole, and those of a report for their owner alone."""
 
 import os
 import stat
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark.report.files import replace_private
+from contract.files import NewFile, replace_files
 
 
 def mode(path: Path) -> int:
@@ -20,7 +20,7 @@ def test_a_report_is_its_owners_alone_whatever_the_mask_and_the_file_before(tmp_
     path.chmod(0o644)
     before = os.umask(0)
     try:
-        replace_private(path, ["{", "}"])
+        replace_files([NewFile(path=path, parts=["{", "}"])])
     finally:
         os.umask(before)
     assert (path.read_text(encoding="utf-8"), mode(path)) == ("{}", 0o600)
@@ -33,5 +33,5 @@ def test_a_report_that_cannot_be_made_leaves_the_one_before_and_nothing_else(tmp
 
     (tmp_path / "report.json").write_text("old", encoding="utf-8")
     with pytest.raises(ValueError, match="the rest"):
-        replace_private(tmp_path / "report.json", parts())
+        replace_files([NewFile(path=tmp_path / "report.json", parts=parts())])
     assert [(path.name, path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()] == [("report.json", "old")]
