@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, Self
 
 import typer
 from confluent_kafka import KafkaException
@@ -17,8 +17,9 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markup import escape as escape_markup
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.style import Style
 from rich.table import Table
-from rich.text import Text
+from rich.text import Text as RichText
 
 from contract.terminal import printable
 from ops.errors import OpsError
@@ -34,6 +35,18 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 def escape(text: str) -> str:
     """Return a text for a console, which shows its markup, control characters and commands to a workflow's runner."""
     return escape_markup(printable(text))
+
+
+class Text(RichText):
+    """A text for a console that passes nothing on to a terminal or to a workflow's runner, however it is made."""
+
+    def __init__(self, text: str = "", *arguments: Any, **options: Any) -> None:
+        super().__init__(printable(text), *arguments, **options)
+
+    def append(self, text: RichText | str, style: str | Style | None = None) -> Self:
+        """Add a text at the end, and return this one."""
+        super().append(text if isinstance(text, RichText) else printable(text), style)
+        return self
 
 
 def stderr() -> Console:
@@ -108,7 +121,7 @@ def terminated_gently() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-Cell = str | Text
+Cell = str | RichText
 EMPTY = ("", "-")
 _WORD_MAX = 24
 """Longer words, such as paths, are broken over lines where they do not stand in a column of names."""
@@ -137,14 +150,14 @@ class AdaptiveTable:
     ) -> None:
         self.title = title
         self.columns = tuple(columns)
-        self.rows: list[tuple[Text, ...]] = []
+        self.rows: list[tuple[RichText, ...]] = []
         self._show_header, self._lines, self._caption = show_header, lines, caption
 
     def add_row(self, *cells: Cell) -> None:
         """Add a row with a cell for each column."""
         if len(cells) != len(self.columns):
             raise ValueError(f"{self.title}: a row must have {len(self.columns)} cells (got {len(cells)}).")
-        self.rows.append(tuple(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in cells))
+        self.rows.append(tuple(cell if isinstance(cell, RichText) else Text(cell) for cell in cells))
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table, or the list, for the width of the terminal."""
@@ -173,7 +186,7 @@ class AdaptiveTable:
             table.add_row(*(row[at] for at in shown))
         return table
 
-    def _list(self, shown: Sequence[int], width: int) -> Iterator[Text | Padding]:
+    def _list(self, shown: Sequence[int], width: int) -> Iterator[RichText | Padding]:
         if self.title:
             yield Text(self.title, "bold")
         names = [at for at in shown if self.columns[at].name]
@@ -187,11 +200,11 @@ class AdaptiveTable:
         if self._caption:
             yield Text(self._caption)
 
-    def _name(self, at: int, cell: Text) -> Text:
-        return Text.assemble(f"{self.columns[at].title} ", cell) if self.columns[at].number else cell
+    def _name(self, at: int, cell: RichText) -> RichText:
+        return RichText.assemble(f"{self.columns[at].title} ", cell) if self.columns[at].number else cell
 
-    def _fact(self, at: int, cell: Text) -> Text:
-        return Text.assemble(f"{self.columns[at].title}: ", cell) if self._show_header else cell
+    def _fact(self, at: int, cell: RichText) -> RichText:
+        return RichText.assemble(f"{self.columns[at].title}: ", cell) if self._show_header else cell
 
     def _is_empty(self, at: int) -> bool:
         return all(row[at].plain.strip() in EMPTY for row in self.rows)
@@ -207,7 +220,7 @@ class AdaptiveTable:
         return min(_longest(_words([*cells, *title])), _WORD_MAX), most
 
 
-def _words(cells: Iterable[Text]) -> Iterator[str]:
+def _words(cells: Iterable[RichText]) -> Iterator[str]:
     return (word for cell in cells for word in cell.plain.split())
 
 

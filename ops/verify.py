@@ -18,7 +18,6 @@ from typing import IO, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from contract.documents import STANDARD_INPUT, unnamed_file
 from contract.fields import url_problem
@@ -32,6 +31,7 @@ from ops.console import (
     Column,
     Debug,
     ProjectFolder,
+    Text,
     guard,
     log,
     show,

@@ -236,7 +236,7 @@ def command(
     if as_json:
         sys.stdout.write(json.dumps(outcome, indent=2) + "\n")
     else:
-        Console().print("\n".join(_lines(outcome, stack, adopted=adopt)), highlight=False, markup=False)
+        Console().print("\n".join(map(escape, _lines(outcome, stack, adopted=adopt))), highlight=False)
 
 
 def _write(found: Live, stack: str, folder: Path) -> dict[str, Any]:

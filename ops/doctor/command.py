@@ -13,12 +13,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from contract.verification_request import Mirror
 from kafka.errors import Refusals
 from ops import verify
-from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AdaptiveTable, AsJson, Column, Debug, escape, guard, log, show
+from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AdaptiveTable, AsJson, Column, Debug, Text, escape, guard, log, show
 from ops.doctor import cluster_probes, connect_probes, log_probes, pulumi_state
 from ops.doctor.cluster_probes import DuplicateScan, find_duplicate_records
 from ops.doctor.diagnosis import diagnose, redacted

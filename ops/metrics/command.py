@@ -23,12 +23,11 @@ import typer
 from prometheus_client import generate_latest, push_to_gateway, write_to_textfile
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics import exposition as openmetrics
-from rich.text import Text
 
 from contract.fields import url_problem
 from contract.verification_metrics import JOB as VERIFICATION
 from ops.connection import PROJECT
-from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, log, show, until_stopped
+from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, Text, guard, log, show, until_stopped
 from ops.errors import OpsError
 from ops.inspection.probes import error_text
 from ops.metrics.collector import TIMESTAMP, CollectorProcess, MetricsSnapshot, Task, as_document, collect, failed

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.files import replace_text
+from contract.terminal import visible
 from ops.errors import OpsError
 
 FOLDER = Path("reports/pipeline")
@@ -250,7 +251,7 @@ def _details(
 def _error(document: Document) -> list[str]:
     if not document.error:
         return []
-    text = "\n".join(f"    {line}" for line in document.error.splitlines())
+    text = "\n".join(f"    {line}" for line in visible(document.error).splitlines())
     return [f"{_plain(document.stack) or 'Error'}:", text]
 
 
@@ -267,8 +268,8 @@ def _cell(value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Text that cannot become a tag, a mention, a link to an issue or a mark."""
-    text = str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Text that can be seen, and cannot become a tag, a mention, a link to an issue or a mark."""
+    text = visible(str(value)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     for sign in ("\\", "`", "[", "]", "#", "_", "*", "~"):
         text = text.replace(sign, f"\\{sign}")
     return text.replace("@", "@&#8203;")

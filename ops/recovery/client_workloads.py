@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubernetes import client
-from rich.text import Text
 
+from ops.console import Text
 from ops.errors import OpsError
 from ops.recovery.journal import Journal
 from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes

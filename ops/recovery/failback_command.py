@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from contract.fields import VerificationError
 from ops.connection import PROJECT
@@ -23,6 +22,7 @@ from ops.console import (
     Column,
     Debug,
     ProjectFolder,
+    Text,
     guard,
     reading,
     show,

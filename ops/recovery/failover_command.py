@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from contract.fields import VerificationError
 from ops.connection import PROJECT
@@ -19,6 +18,7 @@ from ops.console import (
     AsJson,
     Debug,
     ProjectFolder,
+    Text,
     guard,
     reading,
     show,

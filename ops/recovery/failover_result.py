@@ -8,9 +8,8 @@ from itertools import islice
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.text import Text
 
-from ops.console import AdaptiveTable, Column
+from ops.console import AdaptiveTable, Column, Text
 from ops.recovery import client_workloads, stranded_records
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.journal import Journal

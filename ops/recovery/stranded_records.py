@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ClientTopicPartition
-from rich.text import Text
 
 from contract.verification_request import Mirror, Request
 from kafka import topic_metadata
 from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
+from ops.console import Text
 from ops.errors import OpsError
 from ops.recovery import draining, mirror_offsets
 from ops.recovery.operation import Facts

@@ -7,12 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from kafka.connector_status import ResourceStatus
 from kafka.retention import worst
 from ops import verify
-from ops.console import AdaptiveTable, Column
+from ops.console import AdaptiveTable, Column, Text
 from ops.inspection.group_status import GroupStatus
 from ops.inspection.snapshot import ClusterStatus, MirrorSnapshot
 from ops.recovery.operation import NOTHING_CHANGED

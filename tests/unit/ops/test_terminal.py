@@ -1,13 +1,19 @@
 """A name from a cluster is only shown: it moves no cursor, sets no colour, and gives a workflow's runner no command."""
 
 import io
+import json
+from pathlib import Path
 
 import pytest
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from contract.terminal import printable
 from ops.console import AdaptiveTable, Column, escape, guard, log
 from ops.errors import OpsError
+from ops.pipeline import documents
+from ops.recovery import client_workloads
+from ops.status import document as status
+from tests.support.recovery_pair import group, observe, resource
 
 EVIL = "shop\x1b[2J\u202e\r\n::error::all is lost"
 SHOWN = "shop\\x1b[2J\\u202e\\x0d\n\\x3a:error::all is lost"
@@ -39,3 +45,52 @@ def test_neither_a_table_nor_a_list_passes_them_on(width: int) -> None:
     Console(file=out, width=width).print(table, escape(EVIL))
     assert not set("\x1b\u202e\r") & set(out.getvalue())
     assert not [line for line in out.getvalue().splitlines() if line.strip().startswith(("::", "│ ::"))]
+
+
+LONGEST = EVIL + "g" * 32_767  # of a group's name and of a client's id, in Kafka's protocol
+
+
+def lines(shown: RenderableType, width: int) -> list[str]:
+    """What a log gets, line by line: no name moves a cursor in it or is a command to the runner."""
+    out = io.StringIO()
+    Console(file=out, width=width).print(shown)
+    assert not set(out.getvalue()) & set("\x1b\u202e\r\0\x9b")
+    found = out.getvalue().splitlines()
+    assert not [line for line in found if line.strip("│ ").startswith("::") or "##[" in line]
+    return found
+
+
+@pytest.mark.parametrize("width", [20, 80, 200])
+@pytest.mark.parametrize("name", [EVIL, f"a##[error]{EVIL}\0\x9b", LONGEST], ids=["short", "older form", "longest"])
+def test_a_screen_of_status_passes_on_no_name_wherever_it_is_shown(name: str, width: int) -> None:
+    groups = (group(name, skipped=7), group("orders"))
+    seen = observe(groups=groups, mirror=resource(ready=False, reason=name), unknown={"fence": name})
+    document = json.loads(json.dumps(status.document(seen)))
+    assert [one for one in document["problems"] if name in one]
+    found = lines(status.table(document), width)
+    assert len(found) < 20_000
+
+
+def test_what_a_failover_reports_passes_on_no_name() -> None:
+    unknown = {"workloads": [EVIL], "restart": "unknown", "workloadsWhy": EVIL}
+    left = {"workloads": [EVIL], "restart": "late", "notRestarted": {EVIL: EVIL}}
+    reported = [*client_workloads.summary(unknown), *client_workloads.summary(left)]
+    assert len([lines(line, 80) for line in reported]) == 3
+
+
+def test_the_comment_of_a_pull_request_shows_characters_that_cannot_be_seen(tmp_path: Path) -> None:
+    checks = [{"name": "groups", "ok": False, "expected": EVIL, "observed": EVIL}]
+    mirror = {"mirror": "mm2", "verdict": "fail", "checks": checks}
+    (tmp_path / "verification-stg.json").write_text(json.dumps({"mirrors": [mirror], "error": EVIL}), encoding="utf-8")
+    text = documents.report(documents.read(tmp_path))
+    assert not set(text) & set("\x1b\u202e\r")
+    assert "x1b" in text
+    assert "u202e" in text
+
+
+def test_only_the_console_makes_texts_from_those_of_rich() -> None:
+    package = Path(documents.__file__).parents[1]
+    others = [
+        path.name for path in package.rglob("*.py") if "from rich.text import" in path.read_text(encoding="utf-8")
+    ]
+    assert others == ["console.py"]

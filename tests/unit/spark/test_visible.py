@@ -11,7 +11,7 @@ import pytest
 from kafka.errors import visible
 from spark import command
 from spark.progress import Progress
-from spark.report import publish
+from spark.report import index, publish
 from spark.report.html import as_html
 from spark.report.publish import as_junit
 
@@ -107,3 +107,14 @@ def test_a_password_that_is_a_groups_name_is_not_shown_by_the_run(
     assert code == 130
     assert "waiting for the mirror to sync the group [hidden] of [hidden]-app" in said
     assert "made-up-password" not in said
+
+
+def test_the_longest_names_break_no_file_and_no_message(tmp_path: Path) -> None:
+    document = telling(f"::error::all is lost\n{EVIL}" + "g" * 65_536)
+    publish.write_report(tmp_path / "report", document)
+    index.add(tmp_path, document, tmp_path / "report" / "report.html")
+    assert ElementTree.parse(tmp_path / "report" / "junit.xml").getroot().tag == "testsuite"  # noqa: S314 - made here
+    assert len((tmp_path / "index.html").read_text("utf-8")) < 65_536
+    blocks = json.loads(json.dumps(publish.message(document, tmp_path)))["blocks"]
+    texts = [part["text"] for block in blocks for part in (*block.get("elements", []), block.get("text")) if part]
+    assert max(map(len, texts)) <= 3000, "Slack refuses the message"
