@@ -28,7 +28,7 @@ ALLOWED = {
         *("contract", "kafka", "settings", "monitoring", "boto3", "botocore", "urllib3", "prometheus_client"),
         *CLIENTS,
     },
-    "sandbox": {"settings", "kopf", "cryptography", "psutil", "prometheus_client", "urllib3", *CLIENTS},
+    "sandbox": {"contract", "settings", "kopf", "cryptography", "psutil", "prometheus_client", "urllib3", *CLIENTS},
     "benchmarks": {"sandbox", "kafka", "ops", "psutil", *CLIENTS},
 }
 # From the bottom to the top. A package imports from the floors below its own.
