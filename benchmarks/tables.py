@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import signal
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -69,6 +70,7 @@ DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 def filled(text: str) -> str:
     """Return the document with the tables of the results that are kept now."""
     tables = {"verification": _verification, "groups": _groups, "soak": _soak, "distance": _distance}
+    tables["failover"] = _failover
     for name, table in tables.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, found, rest = text.partition(begin)
@@ -187,6 +189,32 @@ def _distance(result: dict[str, Any]) -> str:
         f"Records a second of {result['recordBytes']} B, {result['partitions']} partitions; the line: {result['line']}."
     )
     return f"{_where(result)}{what}\n\n{_table(head, rows)}"
+
+
+def _failover(result: dict[str, Any]) -> str:
+    judged = [
+        (
+            one["path"],
+            f"{one['within']} of {one['rounds']}",
+            round(one["medianSeconds"], 1),
+            one["mostSeconds"],
+            f"<= {one['boundSeconds']:.0f}",
+            _holds(one),
+        )
+        for one in result["judged"]
+    ]
+    head = ("failover", "within the bound", "median, s", "most, s", "bound, s", "")
+    steps: dict[str, dict[str, list[float]]] = {}
+    for row in result["rows"]:
+        for step, seconds in row["steps"].items():
+            steps.setdefault(step, {}).setdefault(row["path"], []).append(seconds)
+    paths = [one["path"] for one in result["judged"]]
+    shares = [(step, *(_middle_and_most(found.get(path)) for path in paths)) for step, found in steps.items()]
+    return _where(result) + _table(head, judged) + "\n" + _table(("step", *(f"{path}, s" for path in paths)), shares)
+
+
+def _middle_and_most(seconds: Sequence[float] | None) -> str:
+    return f"{statistics.median(seconds):.1f} (most {max(seconds)})" if seconds else ""
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
