@@ -9,8 +9,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,10 @@ from typing import Any
 import psutil
 import pyspark
 import pytest
+from confluent_kafka import Producer
 
 from contract.check_names import CHECK_NAMES
+from sandbox.demo import measurements
 from sandbox.processes import free_ports
 from spark.comparison.spark_session import archive
 from tests.support.waiting import wait_until
@@ -33,6 +36,7 @@ SPARK_HOME = Path(pyspark.__file__).parent
 ENTRY = ROOT / "spark" / "__main__.py"
 TOPIC, RECORDS = "items", 300
 RUN_S = 900
+BUCKET_S = 10
 QUICK = "-XX:TieredStopAtLevel=1"
 
 
@@ -57,8 +61,8 @@ class Submitter:
     environment: dict[str, str]
     jars: str
 
-    def submit(self, name: str, *options: str, entry: Path = ENTRY) -> Submission:
-        """Run `spark-submit` and look at every process below it while it runs."""
+    def submit(self, name: str, *options: str, entry: Path = ENTRY, audit: Sequence[str] = ()) -> Submission:
+        """Run `spark-submit` and look at every process below it while it runs; with options of the audit, that."""
         report, events = self.folder / name / "report", self.folder / name / "events"
         events.mkdir(parents=True)
         conf = {
@@ -67,6 +71,9 @@ class Submitter:
         }  # fmt: skip
         words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
         job = [str(entry), "--request", str(self.request), "--report-dir", str(report)]
+        if audit:
+            places = ("--state", str(report / "state"), "--report", str(report / "report.json"))
+            job = [str(entry), "audit", "--request", str(self.request), *places, *audit]
         seen = set[str]()
         with (self.folder / name / "output").open("w+", encoding="utf-8") as output:
             command = [str(SPARK_HOME / "bin" / "spark-submit"), "--jars", self.jars, *options, *words, *job]
@@ -205,6 +212,41 @@ def test_executors_read_the_records_and_keep_no_secret(on_a_cluster: Submission,
     assert '"Executor ID":"driver"' not in "".join(
         line for line in on_a_cluster.events.splitlines() if '"Event":"SparkListenerTaskEnd"' in line
     )
+
+
+@pytest.fixture
+def written(pair: Pair) -> Iterator[list[float]]:
+    """The times of records that a producer writes to the source until the test ends, in seconds since 1970."""
+    times, ended, producer = list[float](), threading.Event(), Producer(measurements.client_config(pair.dev))
+
+    def write() -> None:
+        while not ended.wait(0.05):
+            times.append(time.time())
+            producer.produce(TOPIC, key=str(len(times)), value="audited", timestamp=int(times[-1] * 1000))
+            producer.poll(0)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield times
+    ended.set()
+    thread.join()
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.nightly
+def test_two_executors_share_the_work_of_an_audit(submitter: Submitter, cluster: str, written: list[float]) -> None:
+    conf = ["--conf", f"spark.executor.extraJavaOptions={QUICK}", "--executor-memory", "480m", "--executor-cores", "1"]
+    times = ["--bucket", str(BUCKET_S), "--within", "30", "--every", "5", "--for", "90"]
+
+    found = submitter.submit("audit", "--master", cluster, *conf, audit=times)
+
+    assert found.code == 0, found.output
+    (topic,) = found.report["topics"]
+    assert topic["buckets"].keys() <= {"complete", "open"}
+    assert topic["buckets"]["complete"] >= 3, "of each partition"
+    assert found.report["faults"] == []
+    ended = [line for line in found.events.splitlines() if '"Event":"SparkListenerTaskEnd"' in line]
+    assert {json.loads(line)["Task Info"]["Executor ID"] for line in ended} == {"0", "1"}
 
 
 def test_a_submission_without_the_connector_reports_what_is_missing(submitter: Submitter) -> None:

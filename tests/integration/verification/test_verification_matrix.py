@@ -5,9 +5,11 @@ is judged by tests/unit/spark too.
 """
 
 import subprocess
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import pytest
@@ -66,16 +68,26 @@ def topics(bench: Bench) -> dict[str, str]:
         return dict(zip(CASES, pool.map(written, CASES), strict=True))
 
 
-@pytest.fixture(scope="module", params=list(ENGINES))
-def judged(bench: Bench, topics: dict[str, str], nightly: bool, request: pytest.FixtureRequest) -> Judged:
-    """One run of the job over the cases: with Spark, and without it as far as that can be."""
-    engine = request.param
-    chosen = {name: topic for name, topic in topics.items() if nightly or engine != "spark" or name in ON_SPARK}
-    # A hundred logs with little in them: what takes time is the waiting for brokers, which tasks do side by side.
-    settings = {"RT_INVENTORY_SPARK_ABOVE": ENGINES[engine], "RT_INVENTORY_SPARK_CORES": SPARK_TASKS_AT_ONCE}
-    result, report = bench.verify(list(chosen.values()), **settings)
-    assert report, result.stderr
-    return Judged(chosen, result, report)
+@pytest.fixture(scope="module")
+def judge(bench: Bench, topics: dict[str, str], nightly: bool) -> Callable[[str], Judged]:
+    """Runs the job over the cases, once on each engine: with Spark, and without it as far as that can be."""
+
+    @cache
+    def run(engine: str) -> Judged:
+        chosen = {name: topic for name, topic in topics.items() if nightly or engine != "spark" or name in ON_SPARK}
+        # A hundred logs with little in them: what takes time is the waiting for brokers, which tasks do side by side.
+        settings = {"RT_INVENTORY_SPARK_ABOVE": ENGINES[engine], "RT_INVENTORY_SPARK_CORES": SPARK_TASKS_AT_ONCE}
+        result, report = bench.verify(list(chosen.values()), **settings)
+        assert report, result.stderr
+        return Judged(chosen, result, report)
+
+    return run
+
+
+@pytest.fixture(params=list(ENGINES))
+def judged(judge: Callable[[str], Judged], request: pytest.FixtureRequest) -> Judged:
+    """What the run on an engine found."""
+    return judge(request.param)
 
 
 def tried() -> list[Any]:
