@@ -198,7 +198,9 @@ def _kubeconfig(environment: Mapping[str, str]) -> str | None:
 def _refusal(error: "ApiException") -> str:
     if error.status == 404:
         return "not found in this Kubernetes cluster"
-    if error.status in (401, 403):
+    if error.status == 401:
+        return "Kubernetes does not know the account (401), its token may have expired: log in again"
+    if error.status == 403:
         return f"Kubernetes refuses to read it ({error.status}), grant get on it"
     return f"Kubernetes answers {error.status}"
 

@@ -27,15 +27,19 @@ from tenacity import (
     stop_before_delay,
     wait_exponential_jitter,
 )
+from tenacity.wait import wait_base
 
 from contract.verification_request import Resource
 from kafka.connector_status import access_name, api_client, resource_status
+from ops.console import log
 from ops.errors import OpsError
 
 CALL_WITHIN_S = 15  # the client ignores a number that is not whole
 TRIED_WITHIN_S = 20.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
 _PASSING = {429, 500, 502, 503, 504}
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
+NOTICED_S = 2.0  # of waiting, after which somebody wants to know why
 READY_WITHIN_S, POLL_S, REPORTED_EVERY_S = 600.0, 0.25, 10.0
 PULUMI = "pulumi-kubernetes"
 NEW_MANAGER = f"{PULUMI}-break-glass"
@@ -52,9 +56,10 @@ def kubernetes(
     """Yield a client of the API server of a context; raises OpsError, which names it, if there is none or it refuses.
 
     `context` is the one that the stack names; None for the kubeconfig's current one. A call whose answer is 429 or a
-    5xx, or that gets none, is made again as long as `tried_within_s` seconds have not passed: each must be safe to
-    repeat. An earlier attempt may have succeeded although its answer was lost, so that a create or a replace may end in
-    a conflict with itself.
+    5xx, or that gets none, is made again as long as `tried_within_s` seconds have not passed, at the earliest when the
+    answer's Retry-After allows it, and for a last time before they end. So each must be safe to repeat. An earlier
+    attempt may have succeeded although its answer was lost, so that a create or a replace may end in a conflict with
+    itself.
     """
     where = access_name(environment, context)
     try:
@@ -67,16 +72,18 @@ def kubernetes(
             f"kubernetes: access must be given by KUBECONFIG or the pod's account (got {where}: {reason}). "
             f'Set KUBECONFIG, {fix}or inside the sandbox: `eval "$(venv/bin/python -m sandbox env)"`.'
         ) from None
+    limit_s = TRIED_WITHIN_S if tried_within_s is None else tried_within_s
     api.rest_client.request = Retrying(
-        stop=stop_before_delay(TRIED_WITHIN_S if tried_within_s is None else tried_within_s),
-        wait=wait_exponential_jitter(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S),
+        stop=stop_before_delay(limit_s),
+        wait=_Pauses(limit_s),
+        before_sleep=_Waiting(where),
         retry=retry_if_exception_type(urllib3.exceptions.HTTPError) | retry_if_result(_is_passing),
         retry_error_callback=_last_answer,
     ).wraps(api.rest_client.request)
     try:
         yield api
     except ApiException as error:
-        raise OpsError(refusal(error, where)) from None
+        raise OpsError(refusal(error, where, limit_s)) from None
     except urllib3.exceptions.HTTPError as error:
         raise OpsError(
             f"kubernetes: the API server of {where} must answer (got {type(error).__name__}). Check KUBECONFIG and the "
@@ -84,6 +91,43 @@ def kubernetes(
         ) from None
     finally:
         api.close()
+
+
+class _Pauses(wait_base):
+    """Pauses that get longer, or as long as an answer asks for, but leave time for a last attempt."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._own = wait_exponential_jitter(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S)
+
+    def __call__(self, state: RetryCallState) -> float:
+        own, left = self._own(state), self._limit_s - (state.seconds_since_start or 0.0)
+        wanted = _retry_after_s(state)
+        return own if wanted <= own else max(own, min(wanted, left - own))
+
+
+class _Waiting:
+    """Logs what a command waits for, when it has done so for a moment and then every few seconds."""
+
+    def __init__(self, where: str) -> None:
+        self._where, self._reported_at = where, time.monotonic() - REPORTED_EVERY_S
+
+    def __call__(self, state: RetryCallState) -> None:
+        now, wait_s = time.monotonic(), state.upcoming_sleep
+        if (state.seconds_since_start or 0.0) + wait_s < NOTICED_S or now - self._reported_at < REPORTED_EVERY_S:
+            return
+        self._reported_at = now
+        failed = state.outcome is None or state.outcome.failed
+        got = "no answer" if failed or state.outcome is None else str(state.outcome.result().status)
+        log(f"waiting for the API server of {self._where} (got {got})")
+
+
+def _retry_after_s(state: RetryCallState) -> float:
+    """The seconds for which the last answer asks to wait; 0 if it asks for none, or by a date."""
+    if state.outcome is None or state.outcome.failed:
+        return 0.0
+    given = str((state.outcome.result().headers or {}).get("Retry-After") or "")
+    return float(given) if given.isascii() and given.isdecimal() else 0.0
 
 
 def _is_passing(answer: Any) -> bool:
@@ -96,10 +140,20 @@ def _last_answer(state: RetryCallState) -> Any:
     return state.outcome.result() if state.outcome else None
 
 
-def refusal(error: ApiException, where: str) -> str:
-    """Return one sentence for an answer of the API server of a context; its body holds no secret."""
+def refusal(error: ApiException, where: str, limit_s: float = TRIED_WITHIN_S) -> str:
+    """Return what to do about an answer of the API server of a context; its body holds no secret."""
     said = " ".join(str(error.body or error.reason).split())[:300]
-    if error.status in (401, 403):
+    if error.status in _PASSING:
+        return (
+            f"kubernetes: the API server of {where} must accept the request within {limit_s:g} s (got {error.status}: "
+            f"{said}). It is busy, or away: run this again once it answers."
+        )
+    if error.status == _UNAUTHORIZED:
+        return (
+            f"kubernetes: your account in {where} must be known (got {error.status}: {said}). Its token or certificate "
+            "may have expired: log in again, then run this again."
+        )
+    if error.status == _FORBIDDEN:
         return f"kubernetes: your account in {where} must be allowed to do this (got {error.status}: {said}). Grant it."
     return f"kubernetes: the API server of {where} must accept the request (got {error.status}: {said})."
 

@@ -26,6 +26,8 @@ class ApiServer:
     asked: list[str] = field(default_factory=list)
 
     domain: str = "strimzi.io"
+    headers: dict[str, str] = field(default_factory=dict)
+    """Of every answer."""
     query: str = ""
     """Of the request that is answered."""
 
@@ -78,6 +80,8 @@ def serving(server: ApiServer, folder: Path) -> Iterator[dict[str, str]]:
             code, found = server.answer(self.command, path, body)
             content = json.dumps(found).encode()
             self.send_response(code)
+            for name, value in server.headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

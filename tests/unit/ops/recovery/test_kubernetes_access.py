@@ -1,6 +1,8 @@
 """Calls of the API server are made again while that may help, and only then, within a deadline."""
 
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,12 @@ from tests.support.mirror_api_server import ApiServer, serving
 BODY = {"metadata": {"name": "a"}, "data": {"key": "value"}}
 
 
+@dataclass
 class Failing(ApiServer):
     """An API server that gives these answers before its own; 0 closes the connection."""
 
-    failures: list[int]
-    calls = 0
+    failures: list[int] = field(default_factory=list)
+    calls: int = 0
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         self.calls += 1
@@ -86,7 +89,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("impatient")
 def test_it_gives_up_at_its_deadline_with_the_last_answer(server: Failing, environment: dict[str, str]) -> None:
     server.failures = [503] * 10_000
-    with pytest.raises(OpsError, match=r"must accept the request \(got 503: .*not now"):
+    with pytest.raises(OpsError, match=r"must accept the request within 0.2 s \(got 503: .*not now"):
         read(environment)
     assert 2 <= server.calls < 100
 
@@ -97,3 +100,44 @@ def test_nobody_who_answers_is_reported_at_the_deadline(environment: dict[str, s
     with pytest.raises(OpsError, match="the API server of the kubeconfig's current context must answer"):
         read(environment)
     assert server.calls >= 2
+
+
+def test_it_waits_as_long_as_a_busy_api_server_asks_for_and_says_so(
+    server: Failing, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(kubernetes_access, "NOTICED_S", 0.5)
+    server.failures, server.headers = [429], {"Retry-After": "1"}
+    began = time.monotonic()
+    assert read(environment) == BODY["data"]
+    assert 1 <= time.monotonic() - began < 10
+    said = "waiting for the API server of the kubeconfig's current context (got 429)\n"
+    assert (server.calls, capsys.readouterr().err) == (2, said)
+
+
+def test_an_hour_that_it_asks_for_ends_at_the_deadline_after_a_last_attempt(
+    server: Failing, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_access, "TRIED_WITHIN_S", 1.0)
+    server.failures, server.headers = [429] * 10_000, {"Retry-After": "3600"}
+    began = time.monotonic()
+    with pytest.raises(OpsError, match=r"within 1 s \(got 429: .*run this again once it answers"):
+        read(environment)
+    assert time.monotonic() - began < 10
+    assert 2 <= server.calls < 100
+
+
+def test_a_short_wait_is_nobodys_business(
+    server: Failing, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.failures = [503, 429, 503]
+    assert read(environment) == BODY["data"]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_token_that_has_expired_meanwhile_is_no_missing_right(server: Failing, environment: dict[str, str]) -> None:
+    assert read(environment) == BODY["data"]
+    server.failures = [401]
+    with pytest.raises(OpsError) as raised:
+        read(environment)
+    assert "got 401" in str(raised.value)
+    assert str(raised.value).endswith("Its token or certificate may have expired: log in again, then run this again.")

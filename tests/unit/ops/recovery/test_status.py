@@ -214,7 +214,7 @@ def test_groups_that_would_skip_records_are_a_problem_while_the_source_is_active
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
-        ({"mirror": resource(silent="Kubernetes refuses to read it (401), grant get on it")}, "KafkaMirrorMaker2"),
+        ({"mirror": resource(silent="Kubernetes refuses to read it (403), grant get on it")}, "KafkaMirrorMaker2"),
         ({"connectors": None}, "connectors"),
         ({"unknown": {"recovery": "kubernetes: access must be given"}}, "recovery"),
         ({"unknown": {"groups": "denied"}}, "groups"),
