@@ -18,6 +18,8 @@ STANDING_S = 86_400.0
 """A mirror that copies nothing may need any time: then this is too little, or less than the record has waited."""
 SPREAD_S = 60.0
 """What was written in a shorter time than this may be one batch, and is no rate."""
+COPIED_WITHIN_S = 300.0
+"""A mirror that has not copied a record for so long and copies nothing now does not work, whatever Connect reports."""
 UNREAD = "the first record that is not copied could not be read in time"
 
 
@@ -48,7 +50,7 @@ class NotCopied:
 
     `deleted` are the offsets that the log has lost between the mirror's position and its start. `first_ms` is the
     timestamp of the first record, `record_bytes` the size of a record there, rather too large than too small.
-    `written_per_s` and `copied_per_s` are records.
+    `written_per_s` and `copied_per_s` are records. `held` if an open transaction holds all of it back.
     """
 
     topic: str
@@ -59,6 +61,7 @@ class NotCopied:
     record_bytes: int | None = None
     written_per_s: float | None = None
     copied_per_s: float | None = None
+    held: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +71,7 @@ class UntilDeletion:
     Where everything is copied it is what a record has that is written now. `seconds` is None if no limit is known to be
     reached, `left_bytes` without a limit of size; `unknown` is the reason why retention may come sooner than they say.
     `waited_s` is the age of that record, `catch_up_s` how long the mirror needs for `records` as fast as it copies now,
-    None while it copies nothing of the partition.
+    None while it copies nothing of the partition. `held` if an open transaction holds all of it back.
     """
 
     topic: str
@@ -80,6 +83,7 @@ class UntilDeletion:
     waited_s: float | None
     catch_up_s: float | None
     unknown: str | None = None
+    held: bool = False
 
     @property
     def margin_s(self) -> float | None:
@@ -112,6 +116,7 @@ def until_deletion(left: NotCopied, limits: RetentionLimits, now_ms: float) -> U
         waited_s=waited_s if left.records else 0.0,
         catch_up_s=left.records / left.copied_per_s if left.copied_per_s else None if left.records else 0.0,
         unknown="; ".join(dict.fromkeys(reasons)) or None,
+        held=left.held,
     )
 
 
@@ -155,6 +160,19 @@ def deleted_offsets(position: int | None, log_start: int) -> int:
     """
     lost = 0 if position is None else log_start - (position + 1)
     return lost if lost > 1 else 0
+
+
+def not_copied(found: Iterable[UntilDeletion]) -> list[UntilDeletion]:
+    """Return the partitions that wait for a mirror which copies nothing, the one that has waited longest first.
+
+    A mirror commits its position a minute after it has copied a record, so that a partition counts once its first
+    record has waited much longer; and none does while the mirror copies any.
+    """
+    behind = [one for one in found if one.records and not one.held]
+    if any(one.catch_up_s is not None for one in behind):
+        return []
+    waiting = [one for one in behind if one.waited_s is not None and one.waited_s >= COPIED_WITHIN_S]
+    return sorted(waiting, key=lambda one: (-(one.waited_s or 0.0), one.topic, one.partition))
 
 
 def worst(found: Iterable[UntilDeletion]) -> UntilDeletion | None:

@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from kafka.retention import not_copied
 from kafka.topic_partition import TopicPartition
 from ops.doctor.known_issues import Finding, finding, operator_facts
 from ops.doctor.observations import Connector, Observations, TaskStatus
+from settings.text import format_duration
 
 LINE_MAX = 300
 NAMED_MAX = 10
@@ -74,6 +76,7 @@ def connect_symptoms(seen: Observations) -> Iterator[Finding]:
     yield from _failed(seen, explained=any(one.trouble == "plugin-not-found" for one in causes))
     yield from _without_tasks(seen)
     yield from _partitions_without_task(seen)
+    yield from _copies_nothing(seen)
     yield from _not_ready(seen, texts, causes)
 
 
@@ -173,6 +176,22 @@ def _partitions_without_task(seen: Observations) -> Iterator[Finding]:
         if left := _mirrored_partitions(seen) - configured if configured else None:
             what = f"none of its tasks is configured to read {_format_list(left)}"
             yield finding("partitions-without-task", _name(one, one.parts[0]), what, **_facts(seen, one.name, None, ""))
+
+
+def _copies_nothing(seen: Observations) -> Iterator[Finding]:
+    """Return the issue of a mirror that copies nothing although all of it runs; what does not run is another issue."""
+    waiting, parts = not_copied(seen.until_deletion), [part for one in seen.connectors or () for part in one.parts]
+    if not waiting or not seen.should_run or not parts or any(part.state != _RUNNING for part in parts):
+        return
+    more = f" and {len(waiting) - NAMED_MAX} more" if len(waiting) > NAMED_MAX else ""
+    named = ", ".join(f"{one.records:,} of {one.topic}-{one.partition}" for one in waiting[:NAMED_MAX])
+    what = (
+        f"records that wait: {named}{more}; the first for {format_duration(waiting[0].waited_s or 0.0)}, and none was "
+        "copied while this looked"
+    )
+    for one in seen.connectors or ():
+        if one.name.endswith("MirrorSourceConnector"):
+            yield finding("copies-nothing", f"connector {one.name}", what, **_facts(seen, one.name, None, ""))
 
 
 def _is_on_no_worker(seen: Observations, part: TaskStatus) -> bool:

@@ -123,6 +123,14 @@ _ALL = (
         + ".",
     ),
     KnownIssue(
+        name="copies-nothing",
+        sign="Connect reports connectors and tasks as RUNNING, and nothing is copied although records have waited for "
+        "five minutes: a worker may hang and answer nevertheless",
+        remedy="Look at what the tasks wait for (jstack in a worker's pod, and its log), then "
+        + _RESTART.replace("what failed", "them").replace("onlyFailed=true", "onlyFailed=false")
+        + "; or the workers: kubectl delete pod -n {namespace} -l {domain}/cluster={resource}.",
+    ),
+    KnownIssue(
         name="mirror-not-ready",
         sign="The operator reports that the KafkaMirrorMaker2 is not Ready, for a reason that no other issue explains",
         remedy="Follow the operator's message: kubectl describe kafkamirrormaker2 {resource} -n {namespace}.",

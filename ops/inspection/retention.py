@@ -5,7 +5,7 @@ Owns the two looks in time by which rates are measured, and how large a record i
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from confluent_kafka import TopicPartition as ClientTopicPartition
@@ -55,7 +55,8 @@ def observe(readings: MirrorReadings, lag: Measure) -> tuple[tuple[UntilDeletion
     by_size = {tp: one.following for tp, one in behind.items() if limits[tp.topic].size is not None}
     sizes = record_bytes(source, by_size, EVERY_RECORD)
     now_ms = time.time() * 1000
-    found = tuple(_until(one, limits[one.topic], written, copied, sizes, now_ms) for one in limited)
+    held = {TopicPartition(one.topic, one.partition) for one in lag.partitions if not one.records}
+    found = tuple(_until(one, limits[one.topic], written, copied, sizes, now_ms, held) for one in limited)
     reasons = list(described.refused.values())
     if unread := sorted({one.unknown for one in found if one.unknown is not None}):
         partitions = [f"{one.topic}-{one.partition}" for one in found if one.unknown is not None]
@@ -94,6 +95,7 @@ def _until(
     copied: Rates,
     sizes: Mapping[TopicPartition, int],
     now_ms: float,
+    held: Collection[TopicPartition],
 ) -> UntilDeletion:
     tp = TopicPartition(one.topic, one.partition)
     left = NotCopied(
@@ -105,6 +107,7 @@ def _until(
         record_bytes=sizes.get(tp),
         written_per_s=written.get(tp),
         copied_per_s=copied.get(tp),
+        held=tp in held,
     )
     return until_deletion(left, limits, now_ms)
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from kafka.connector_status import ResourceStatus
-from kafka.retention import worst
+from kafka.retention import not_copied, worst
 from ops import verify
 from ops.console import AdaptiveTable, Column, Text
 from ops.inspection.group_status import GroupStatus
@@ -84,7 +84,20 @@ def problems(seen: MirrorSnapshot) -> list[str]:
         found.append(f"verification: the latest verdict is {proof['verdict']} ({', '.join(proof['failed']) or 'none'})")
     if seen.recovery is not None and seen.recovery.problem is not None:
         found.append(seen.recovery.problem)
-    return found + _overtaken(seen) + _skipping(seen)
+    return found + _copies_nothing(seen) + _overtaken(seen) + _skipping(seen)
+
+
+def _copies_nothing(seen: MirrorSnapshot) -> list[str]:
+    """Return the problem of a mirror that copies nothing although nothing else says why."""
+    waiting = not_copied(seen.until_deletion or ())
+    if not waiting or seen.pair.state != "running" or seen.faults:
+        return []
+    where = f"{waiting[0].topic}-{waiting[0].partition}"
+    return [
+        f"the mirror copies nothing: {format_count(sum(one.records for one in waiting), 'record')} wait, the first of "
+        f"{where} for {format_duration(waiting[0].waited_s or 0.0)}. `python -m ops doctor --stack {seen.pair.stack}` "
+        "has the remedy"
+    ]
 
 
 def _overtaken(seen: MirrorSnapshot) -> list[str]:

@@ -176,6 +176,11 @@ OVERTAKEN = until_deletion(
     RetentionLimits(ms=100_000, size=None),
     now_ms=120_000,
 )
+WAITING = until_deletion(
+    NotCopied(topic="items", partition=1, records=120, first_ms=0, copied_per_s=0.0),
+    RetentionLimits(ms=7 * 86_400_000, size=None),
+    now_ms=900_000,
+)
 CASES: dict[str, tuple[Observations, str, str, str]] = {
     # what was seen, where it must be reported, a part of what, a part of the remedy
     "pulumi-state-behind": (
@@ -240,6 +245,11 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
         ),
         f"task 1 of connector {SOURCE}", "nothing reads items.inventory-0, items.inventory-1, items.inv",
         "get pods -n rt-inventory-stg -l strimzi.io/cluster=mm2",
+    ),
+    "copies-nothing": (
+        seen(until_deletion=(WAITING, replace(WAITING, partition=2, waited_s=1.0))),
+        f"connector {SOURCE}", "records that wait: 120 of items-1; the first for 15 min, and none was copied",
+        "restart?includeTasks=true&onlyFailed=false",
     ),
     "mirror-not-ready": (
         seen(resource=ResourceReadiness(name=RESOURCE, ready=False, reason="SecretNotFound: Secret x must exist")),

@@ -38,6 +38,7 @@ from ...support.mirror_symptoms import (
     RESOURCE,
     SOURCE,
     UNKNOWN_FOR_A_MOMENT,
+    WAITING,
     connector,
     failed,
     issues_found,
@@ -127,6 +128,21 @@ def test_a_mirror_that_is_paused_is_not_called_idle() -> None:
     assert issues_found(replace(empty, others=(BACK,))) == [], (
         "while a failback copies the other way, this one is stopped"
     )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"until_deletion": (WAITING, replace(WAITING, partition=0, waited_s=1.0, catch_up_s=60.0))},
+        {"until_deletion": (replace(WAITING, waited_s=60.0),)},
+        {"until_deletion": (replace(WAITING, held=True),)},
+        {"until_deletion": (WAITING,), "state": "paused"},
+        {"until_deletion": (WAITING,), "connectors": None},
+    ],
+    ids=["it catches up", "a position is committed late", "an open transaction", "paused", "Connect does not answer"],
+)
+def test_a_mirror_that_waits_for_a_reason_is_not_said_to_hang(change: dict[str, Any]) -> None:
+    assert "copies-nothing" not in issues_found(seen(**change))
 
 
 def test_groups_may_be_active_on_the_target_once_it_is_the_active_side() -> None:

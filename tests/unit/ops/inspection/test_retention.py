@@ -128,10 +128,10 @@ def test_what_stands_behind_an_open_transaction_is_not_safe(
     one = part(ITEMS, records, position=119 - records)  # copied up to where the transaction began, or not yet
     found, _ = observed(clusters, one)
     if records:
-        assert (asked[0][0], found["items"].records) == ({}, 500 + 300)
+        assert (asked[0][0], found["items"].records, found["items"].held) == ({}, 500 + 300, False)
         return
     assert asked == [({ITEMS: 120}, {ITEMS: 420}, "read_uncommitted")]
-    assert found["items"].records == 270
+    assert (found["items"].records, found["items"].held) == (270, True), "no mirror could copy them"
     assert found["items"].waited_s == pytest.approx(3000, abs=5)
     assert found["items"].overtakes, "most of an hour's retention is over, and nobody copies it"
 

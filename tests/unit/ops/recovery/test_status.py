@@ -188,6 +188,25 @@ def test_retention_that_overtakes_the_mirror_is_a_problem_and_what_is_safe_is_sh
     assert "what is written now is safe for 1 min" in screen(observe(until_deletion=(copied,)), 200)
 
 
+def test_a_mirror_that_runs_by_all_reports_and_copies_nothing_is_not_healthy() -> None:
+    limits = RetentionLimits(ms=7 * 86_400_000, size=None)
+    left = NotCopied(topic="items", partition=1, records=120, first_ms=0, written_per_s=5.0, copied_per_s=0.0)
+    waiting = until_deletion(left, limits, now_ms=900_000)
+    seen = observe(lag=lag(120, 900.0), until_deletion=(waiting,))
+    found = status.document(seen)
+    problem = (
+        "the mirror copies nothing: 120 records wait, the first of items-1 for 15 min. `python -m ops doctor --stack "
+        "stg` has the remedy"
+    )
+    assert (found["health"], found["problems"]) == ("degraded", [problem])
+    soon = until_deletion(left, limits, now_ms=60_000)
+    copying = until_deletion(replace(left, partition=2, copied_per_s=9.0), limits, now_ms=900_000)
+    held = replace(waiting, held=True)
+    for well in ((soon,), (waiting, copying), (held,)):
+        assert status.problems(replace(seen, until_deletion=well)) == []
+    assert status.problems(observe(of=known(state="paused"), until_deletion=(waiting,))) == []
+
+
 @pytest.mark.parametrize(("records", "of_empty_pair"), [(5, True), (0, False)])
 def test_a_proof_of_an_empty_pair_is_told_once_there_are_records(records: int, of_empty_pair: bool) -> None:
     proven = {"verdict": "unknown", "finishedAt": None, "recordsCompared": 0, "unknown": "records_complete, lag"}
