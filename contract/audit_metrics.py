@@ -46,8 +46,10 @@ def families(document: AuditDocument) -> Iterator[Metric]:
             missed.add_metric((*owner, window), share)
     through = gauge("read_through_timestamp_seconds", "Up to when a side was read, since 1970.", "side")
     for side, at_ms in document.read_through.items():
-        if at_ms is not None:
-            through.add_metric((*owner, side), at_ms / 1000)
+        # A side that was never read is behind since the audit began.
+        through.add_metric((*owner, side), (document.from_ms if at_ms is None else at_ms) / 1000)
+    interval = gauge("interval_seconds", "From the start of one reading to the next.")
+    interval.add_metric(owner, document.every_seconds)
     problems = gauge("problems", "Why a side was not read the last time: 0 if both were.")
     problems.add_metric(owner, len(document.problems))
-    yield from (buckets, missing, extra, latency, missed, through, problems)
+    yield from (buckets, missing, extra, latency, missed, through, interval, problems)

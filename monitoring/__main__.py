@@ -32,6 +32,7 @@ _PARTS: Mapping[Part, str] = {
     Part.BROKER: "Brokers",
     Part.OPERATOR: "Strimzi's cluster operator",
     Part.VERIFICATION: "The verification",
+    Part.AUDIT: "The audit",
     Part.OPS: "The exporter of `ops`",
     Part.PROMETHEUS: "Prometheus itself",
 }

@@ -25,7 +25,8 @@ AlertName = Literal[
     "RecordsSkipped", "TaskRetries", "BrokerDown", "UnderReplicatedPartitions", "PartitionsUnderMinIsr",
     "OfflinePartitions", "NoActiveController", "CertificateExpiresSoon", "VerificationFailed",
     "VerificationUnknown", "VerificationStale", "VerificationMissing", "VerificationOfEmptyPair", "RecordsLost",
-    "GroupWouldSkip", "RecordsAltered", "RecordsDoubled", "RecordsForeign", "SideUnreachable", "StatusStale",
+    "GroupWouldSkip", "RecordsAltered", "RecordsDoubled", "RecordsForeign", "AuditBudgetBurnsFast",
+    "AuditBudgetBurns", "AuditFoundFault", "AuditFoundExtra", "AuditStale", "SideUnreachable", "StatusStale",
     "StatusFails", "OperatorDown",
 ]  # fmt: skip
 Number = Annotated[int, Field(ge=1)]
@@ -87,6 +88,8 @@ class Thresholds(Model):
     """The same, for a critical alert."""
     verification_age_hours: Number = 26
     """Hours since the last verification, if the verification has a schedule."""
+    audit_intervals: Number = 30
+    """Intervals between readings for which the audit, if one runs, has not read a side."""
     # Rules search 15 days for the last status: a limit of more than a day leaves too little of that.
     status_age_seconds: Annotated[int, Field(ge=1, le=86_400)] = 900
     """Age of the mirror's last status that `ops` reported."""

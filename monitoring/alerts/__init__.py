@@ -35,6 +35,7 @@ class Thresholds:
     certificate_warning_days: float = 21
     certificate_critical_days: float = 7
     verification_age_hours: int = 26
+    audit_intervals: float = 30
     status_age_seconds: float = 900
 
 

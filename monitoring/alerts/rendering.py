@@ -22,10 +22,11 @@ from monitoring.alerts import (
     Thresholds,
     declared,
 )
+from monitoring.alerts.audit import AUDIT
 from monitoring.alerts.mirror import GROUPS, LAG, MIRROR, RECORDINGS, TASKS
 from monitoring.alerts.verification import STATUS, VERIFICATION
 
-ALERT_GROUPS = (MIRROR, LAG, GROUPS, TASKS, KAFKA, CERTIFICATES, VERIFICATION, STATUS)
+ALERT_GROUPS = (MIRROR, LAG, GROUPS, TASKS, KAFKA, CERTIFICATES, VERIFICATION, AUDIT, STATUS)
 ALERTS = tuple(alert for group in ALERT_GROUPS for alert in group.alerts)
 Group = dict[str, Any]
 Texts = Mapping[str, str]

@@ -18,6 +18,7 @@ from grafana_foundation_sdk.models import common, dashboard, units
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from monitoring.alerts import Thresholds
+from monitoring.alerts.audit import FAST, SLOW, burn_rate
 from settings.monitoring import Monitoring
 
 
@@ -98,6 +99,7 @@ CHECKPOINT_AGE_SECONDS = limits(_ALERTS.checkpoint_age_seconds, 4 * _ALERTS.chec
 CHECKPOINT_LATENCY_MS = limits(10 * _SECOND_MS, 60 * _SECOND_MS)
 UNSYNCED_RECORDS = limits(_ALERTS.group_unsynced_records, 10 * _ALERTS.group_unsynced_records)
 VERIFIED_SECONDS = limits(_HOUR * _ALERTS.verification_age_hours, 3 * _HOUR * _ALERTS.verification_age_hours)
+MISSED = limits(burn_rate(SLOW), burn_rate(FAST))
 STATUS_SECONDS = limits(_ALERTS.status_age_seconds, 4 * _ALERTS.status_age_seconds)
 EXPIRY_SECONDS = at_least(_DAY * _ALERTS.certificate_critical_days, _DAY * _ALERTS.certificate_warning_days)
 COMMIT_FAILURES = limits(_ALERTS.offset_commit_failure_ratio, 5 * _ALERTS.offset_commit_failure_ratio)

@@ -11,6 +11,7 @@ SOURCE = "kafka_connect_mirror_mirrorsourceconnector_"
 CHECKPOINT = "kafka_connect_mirror_mirrorcheckpointconnector_"
 CONNECT = "kafka_connect_"
 VERIFICATION = "rt_inventory_verification_"
+AUDIT = "rt_inventory_audit_"
 OPS = "rt_inventory_"
 
 MIRROR = 'stack=~"$stack", mirror=~"$mirror"'

@@ -1,10 +1,10 @@
-"""The verification: what the last run of each mirror found, how old it is, and how findings went over time."""
+"""The verification: what the last run of each mirror found and how old it is, findings over time, and the audit."""
 
 from grafana_foundation_sdk.builders import dashboard as build
 
 from monitoring.dashboards import pages, panels, queries
 from monitoring.dashboards.panels import Column, FieldConfig, Key, Panel, Series
-from monitoring.dashboards.queries import VERIFICATION, of_mirror, of_run
+from monitoring.dashboards.queries import AUDIT, VERIFICATION, of_mirror, of_run
 
 BY = ("stack", "mirror")
 CHECK = queries.smallest(of_run("check"), *BY, "check")
@@ -30,6 +30,7 @@ def page(runbook: str) -> build.Dashboard:
     pages.section(found, "All mirrors", [_table()])
     pages.section(found, "Mirror $mirror: the last run", _last_run(), each="mirror")
     pages.section(found, "Mirror $mirror: over time", _over_time(), folded=True, each="mirror")
+    pages.section(found, "Mirror $mirror: the audit", _audit(), folded=True, each="mirror")
     return found
 
 
@@ -181,5 +182,70 @@ def _over_time() -> list[Panel]:
             ],
             FieldConfig(unit=panels.RECORDS),
             wide=8,
+        ),
+    ]
+
+
+def _audit() -> list[Panel]:
+    missed, through = of_mirror(f"{AUDIT}missed_ratio"), of_mirror(f"{AUDIT}read_through_timestamp_seconds")
+    buckets, missing = of_mirror(f"{AUDIT}buckets"), of_mirror(f"{AUDIT}missing_records")
+    extra, latency = of_mirror(f"{AUDIT}extra_records"), of_mirror(f"{AUDIT}latency_seconds")
+    faults = of_mirror(f"{AUDIT}buckets", 'state=~"missing|altered|extra"')
+    share = FieldConfig(unit=panels.FRACTION, steps=panels.MISSED, decimals=2)
+    return [
+        panels.number(
+            "Not complete in time, 1 h",
+            "Share of the last hour's records in buckets that were not complete in time, while an audit runs.",
+            Series(queries.largest(of_mirror(f"{AUDIT}missed_ratio", 'window="1h"'), *BY), "{{stack}}"),
+            share,
+            wide=6,
+        ),
+        panels.number(
+            "Buckets at fault",
+            "Buckets of the last seven days that miss records, hold more of them, or others.",
+            Series(f"{queries.total(faults, *BY)} or 0 * {queries.largest(through, *BY)}", "{{stack}}"),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
+            wide=6,
+        ),
+        panels.number(
+            "Read",
+            "Time since the side that is furthest behind was read.",
+            Series(f"time() - {queries.smallest(through, *BY)}", "{{stack}}"),
+            FieldConfig(unit=panels.SECONDS, steps=panels.LAG_SECONDS),
+            wide=6,
+        ),
+        panels.number(
+            "Sides that cannot be read",
+            "Sides that the last reading could not read.",
+            Series(queries.largest(of_mirror(f"{AUDIT}problems"), *BY), "{{stack}}"),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
+            wide=6,
+        ),
+        panels.graph(
+            "Not complete in time, by window",
+            "Share of the records in buckets not complete in time; alerts compare 1h with 5m, and 6h with 30m.",
+            [Series(queries.largest(missed, *BY, "window"), "{{stack}} {{window}}")],
+            share,
+        ),
+        panels.graph(
+            "Buckets, by state",
+            "Buckets of the last seven days. Those that are open have time left for their records to arrive.",
+            [Series(queries.total(buckets, *BY, "state"), "{{stack}} {{state}}")],
+            FieldConfig(unit=panels.NUMBER),
+        ),
+        panels.graph(
+            "Records missing and extra, by topic",
+            "Records that buckets of the last seven days miss at the target, or hold beyond those of the source.",
+            [
+                Series(f"{queries.largest(missing, *BY, 'topic')} > 0", "{{stack}} {{topic}} missing"),
+                Series(f"{queries.largest(extra, *BY, 'topic')} > 0", "{{stack}} {{topic}} extra"),
+            ],
+            FieldConfig(unit=panels.RECORDS),
+        ),
+        panels.graph(
+            "Replication latency, by the audit",
+            "Replication latency of buckets that arrived. It is no finer than the audit reads.",
+            [Series(queries.largest(latency, *BY, "quantile"), "{{stack}} {{quantile}}")],
+            FieldConfig(unit=panels.SECONDS, steps=panels.LAG_SECONDS),
         ),
     ]

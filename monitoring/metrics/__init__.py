@@ -30,6 +30,7 @@ class Part(StrEnum):
     BROKER = "broker"
     OPERATOR = "operator"
     VERIFICATION = "verification"
+    AUDIT = "audit"
     OPS = "ops"
     PROMETHEUS = "prometheus"
 
@@ -41,6 +42,7 @@ class Exporter(StrEnum):
     REPORTER = "strimziMetricsReporter"
     OPERATOR = "the operator itself"
     VERIFICATION = "python -m spark"
+    AUDIT = "python -m spark audit"
     OPS = "python -m ops"
     PROMETHEUS = "Prometheus itself"
 
@@ -52,6 +54,7 @@ TARGET_LABELS: Mapping[Part, tuple[str, ...]] = {
     Part.BROKER: ("job", "stack", "namespace", "cluster", "pod"),
     Part.OPERATOR: ("job",),
     Part.VERIFICATION: ("stack", "mirror"),
+    Part.AUDIT: ("stack", "mirror"),
     Part.OPS: ("stack", "mirror"),
     Part.PROMETHEUS: ("job",),
 }

@@ -101,6 +101,24 @@ VERIFICATION = together(
         always=False,
     ),
 )
+AUDIT = together(
+    _metrics(
+        "rt_inventory_audit_",
+        {
+            "buckets": ("buckets", "Buckets of the last seven days, by topic and state.", ("topic", "state")),
+            "missing_records": ("records", "Records of the source that buckets miss at the target.", ("topic",)),
+            "extra_records": ("records", "Records that buckets hold beyond those of the source.", ("topic",)),
+            "latency_seconds": ("seconds", "Replication latency of complete and late buckets.", ("quantile",)),
+            "missed_ratio": ("ratio", "Share of records in buckets that were not complete in time.", ("window",)),
+            "read_through_timestamp_seconds": ("seconds", "Up to when a side was read, since 1970.", ("side",)),
+            "interval_seconds": ("seconds", "From the start of one reading to the next.", ()),
+            "problems": ("sides", "Sides that could not be read the last time.", ()),
+        },
+        Part.AUDIT,
+        Exporter.AUDIT,
+        always=False,
+    )
+)
 OPS = together(
     _metrics(
         "rt_inventory_",
@@ -201,7 +219,7 @@ PROMETHEUS = together(
 )
 
 
-METRICS = together(WORKERS, BROKERS, PROCESSES, OPERATOR, VERIFICATION, OPS, PROMETHEUS)
+METRICS = together(WORKERS, BROKERS, PROCESSES, OPERATOR, VERIFICATION, AUDIT, OPS, PROMETHEUS)
 BY_NAME = {metric.name: metric for metric in METRICS}
 
 __all__ = ["BY_NAME", "METRICS", "Exporter", "Kind", "Metric", "Part", "names_in", "of_part"]

@@ -39,6 +39,8 @@ _LABELS: Mapping[str, Sequence[str]] = {
     "status": ("running",),
     "state": ("running", "paused"),
     "side": ("source", "target"),
+    "window": ("1h", "5m", "6h", "30m"),
+    "quantile": ("0.99",),
     "verdict": ("fail", "pass"),
     "check": ("records_complete", "lag"),
     "certificate": ("source broker 0",),
@@ -57,6 +59,7 @@ _TARGETS: Mapping[Part, tuple[str, Mapping[str, str]]] = {
     Part.BROKER: ("kafka", {**_POD, "cluster": CHOSEN["cluster"]}),
     Part.OPERATOR: ("strimzi-cluster-operator", {"stack": CHOSEN["stack"]}),
     Part.VERIFICATION: ("rt-inventory-verification", _OF_MIRROR),
+    Part.AUDIT: ("rt-inventory-audit", _OF_MIRROR),
     Part.OPS: ("rt-inventory-ops", _OF_MIRROR),
 }
 

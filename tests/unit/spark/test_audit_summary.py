@@ -8,10 +8,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from contract.audit import AuditDocument, AuditRecord, Found
 from contract.audit_metrics import families
+from monitoring.alerts.audit import AUDIT, OBJECTIVE
+from monitoring.metrics.catalog import Part, of_part
 from spark.audit.buckets import Judged, Place, State, Sums, Verdict
 from spark.audit.drill_down import SHOWN_MAX, compared
 from spark.audit.page import as_html, judged
-from spark.audit.summary import About, summarized
+from spark.audit.summary import WINDOWS, About, summarized
 from spark.comparison.difference import Row
 
 MINUTE_MS = 60_000
@@ -123,7 +125,7 @@ def test_the_page_shows_time_faults_and_their_records_and_escapes_names() -> Non
     assert len(re.findall(r"<rect class=\"(?:bad|good)\"", page)) == 2
 
 
-def test_metrics_have_what_is_known_and_no_series_for_the_rest() -> None:
+def test_metrics_have_what_is_known_and_a_side_that_was_never_read_is_behind_since_the_beginning() -> None:
     made = document(bucket(96, State.COMPLETE), bucket(3, State.MISSING, 7), bucket(4, State.EXTRA, 2, partition=1))
     text = exported(made)
     labels = 'mirror="mm2",stack="stg",topic="items"'
@@ -132,9 +134,20 @@ def test_metrics_have_what_is_known_and_no_series_for_the_rest() -> None:
     assert 'rt_inventory_audit_missed_ratio{mirror="mm2",stack="stg",window="5m"} 0.0' in text
     assert 'rt_inventory_audit_read_through_timestamp_seconds{mirror="mm2",side="source",stack="stg"} 6000.0' in text
     unread = exported(document(read_through={"source": None, "target": None}, problems=("x", "y")))
+    owner = 'mirror="mm2"'
     assert [line for line in unread.splitlines() if not line.startswith("#")] == [
-        'rt_inventory_audit_problems{mirror="mm2",stack="stg"} 2.0'
+        f'rt_inventory_audit_read_through_timestamp_seconds{{{owner},side="source",stack="stg"}} 0.0',
+        f'rt_inventory_audit_read_through_timestamp_seconds{{{owner},side="target",stack="stg"}} 0.0',
+        f'rt_inventory_audit_interval_seconds{{{owner},stack="stg"}} 10.0',
+        f'rt_inventory_audit_problems{{{owner},stack="stg"}} 2.0',
     ]
+
+
+def test_every_metric_is_in_the_catalogue_and_alerts_know_the_objective() -> None:
+    assert {family.name for family in families(document())} == {metric.name for metric in of_part(Part.AUDIT)}
+    assert document().objective.objective == OBJECTIVE
+    windows = set(re.findall(r'window="(\w+)"', str(AUDIT)))
+    assert windows == {"5m", "30m", "1h", "6h"} < set(WINDOWS)
 
 
 def exported(made: AuditDocument) -> str:
