@@ -221,7 +221,7 @@ class Cluster:
         """Return the state of each consumer group, such as EMPTY or STABLE."""
         future = self.admin.list_consumer_groups(request_timeout=CALL_DEADLINE_S)
         listed = self._call("list consumer groups", future.result)
-        return {group.group_id: group.state.name for group in listed.valid}
+        return {group.group_id: group_commits.state_of(group) for group in listed.valid}
 
     def sees_groups(self) -> bool:
         """Whether this user is shown groups: Kafka lists none to those that may describe neither cluster nor groups."""

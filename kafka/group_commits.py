@@ -3,11 +3,12 @@
 Does not own which offsets are right, nor whether a group may be set.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kafka import in_flight
@@ -17,7 +18,10 @@ from kafka.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from kafka.cluster import Cluster
 
+_UNSTABLE = KafkaError.UNSTABLE_OFFSET_COMMIT
 CALL_DEADLINE_S = 20.0
+STABLE_WITHIN_S, LOOK_EVERY_S = 5.0, 0.1
+"""How long a transaction may take to end that has offsets of a group in it; none is asked for how long it lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +36,58 @@ Commits = Mapping[TopicPartition, CommittedOffset]
 
 
 def answers(
-    cluster: "Cluster", groups: Iterable[str], unread: dict[str, ClusterError] | None
+    cluster: "Cluster", groups: Iterable[str], unread: dict[str, ClusterError] | None, *, stable: bool = True
 ) -> Iterator[tuple[str, Iterator[tuple[TopicPartition, Any]]]]:
     """Yield each group with the partitions in which it has a committed offset, each with the client's own object.
 
     `IN_FLIGHT` groups are asked for at the same time. One whose offsets cannot be read is left out, with the error in
     `unread`; without `unread`, or if nothing answers any more, the error is raised.
+
+    A transaction that has not ended may have offsets of a group in it (`sendOffsetsToTransaction`): those before it may
+    be undone by its end. With `stable` such a group comes after all others, once its transaction has ended; if it does
+    not end soon, the group's offsets cannot be read. Without, its offsets are those before the transaction.
     """
+    deadline: float | None = None
+    left = groups
+    while True:
+        waiting: list[str] = []
+        for group, answer in _answered(cluster, left, unread, stable=stable):
+            if any(at.error is not None and at.error.code() == _UNSTABLE for at in answer.topic_partitions):
+                waiting.append(group)
+            else:
+                yield group, _committed(answer)
+        if not waiting:
+            return
+        now = time.monotonic()
+        deadline = now + STABLE_WITHIN_S if deadline is None else deadline
+        if now >= deadline:
+            _refuse_unstable(cluster, waiting, unread)
+            return
+        time.sleep(LOOK_EVERY_S)
+        left = waiting
+
+
+def _refuse_unstable(cluster: "Cluster", groups: Iterable[str], unread: dict[str, ClusterError] | None) -> None:
+    for group in groups:
+        message = cluster.refusals.message(
+            f"cannot read the offsets of group {group}: a transaction that has some of them (sendOffsetsToTransaction) "
+            f"has not ended within {STABLE_WITHIN_S:g} s",
+            "Let its application end the transaction, or wait for its transaction.timeout.ms, and run this again.",
+        )
+        if unread is None:
+            raise ClusterError(message)
+        unread[group] = ClusterError(message)
+
+
+def _answered(
+    cluster: "Cluster", groups: Iterable[str], unread: dict[str, ClusterError] | None, *, stable: bool
+) -> Iterator[tuple[str, Any]]:
+    """Yield each group with the answer to its request."""
 
     def send(group: str) -> Any:
         asked = [ConsumerGroupTopicPartitions(group)]
-        return cluster.admin.list_consumer_group_offsets(asked, request_timeout=CALL_DEADLINE_S)[group]
+        options = {"require_stable": stable, "request_timeout": CALL_DEADLINE_S}
+        return cluster.admin.list_consumer_group_offsets(asked, **options)[group]
 
     unanswered = 0
     for group, answer, error in in_flight.answers(groups, send):
@@ -56,13 +101,23 @@ def answers(
             unread[group] = refusal
             continue
         unanswered = 0
-        yield group, _committed(answer)
+        yield group, answer
 
 
 def _committed(answer: Any) -> Iterator[tuple[TopicPartition, Any]]:
     for at in answer.topic_partitions:
         if at.error is None and at.offset >= 0:
             yield TopicPartition(at.topic, at.partition), at
+
+
+def state_of(group: Any) -> str:
+    """Return the state of a listed group.
+
+    While members of a group of the new protocol (KIP-848) get their partitions, it has a state that the client does not
+    know: RECONCILING here, for it has members.
+    """
+    name = str(group.state.name)
+    return "RECONCILING" if name == "UNKNOWN" and group.type is ConsumerGroupType.CONSUMER else name
 
 
 def read(
@@ -73,6 +128,14 @@ def read(
         group: {tp: CommittedOffset(at.offset, at.metadata or "") for tp, at in committed}
         for group, committed in answers(cluster, groups, unread)
     }
+
+
+def moved(tp: TopicPartition, offset: int, before: CommittedOffset | None) -> ClientTopicPartition:
+    """Return an offset to set, with the metadata that was committed before it if it is not behind that.
+
+    Of a place behind it may be wrong: Kafka Streams keeps its stream's time there, and would call records late.
+    """
+    return ClientTopicPartition(*tp, offset, metadata=before.metadata if before and before.offset <= offset else "")
 
 
 def write(cluster: "Cluster", wanted: Mapping[str, Commits]) -> dict[str, KafkaError]:

@@ -85,6 +85,19 @@ def groups(readings: ClusterReadings, mirror: Mirror) -> tuple[Mapping[str, str]
     return states, lacks
 
 
+def other_groups(readings: ClusterReadings, mirror: Mirror) -> tuple[str, ...]:
+    """Return the groups by names that the mirror carries which are no consumer groups: share groups, streams groups.
+
+    Only the client's older call lists them, without their kind.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        listed = readings.cluster.admin.list_groups(timeout=CALL_DEADLINE_S)
+    consumers = readings.group_states()
+    others = {str(group.id) for group in listed if not group.protocol_type} - set(consumers)
+    return tuple(sorted(group for group in others if mirror.carries_group(group)))
+
+
 def rights(cluster: Cluster, mirror: Mirror, source_layout: Callable[[], Layout]) -> list[Right]:
     """Return the rights on topics that the mirror needs on this side and its user lacks; absent topics lack nothing.
 

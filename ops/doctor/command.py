@@ -46,7 +46,8 @@ SNAPSHOT_PARTS = (
 )
 ASSIGNED = "target: tasks of the workers' group"
 STATE = "Pulumi's state"
-_NOTED = {ASSIGNED, STATE}
+_OTHER_GROUPS = "source: groups of other kinds"
+_NOTED = {ASSIGNED, STATE, _OTHER_GROUPS}
 _PARTITIONS = "connect: partitions of the tasks"
 _REPLACED, _LARGE, _ORPHANS = "source: logs", "source: first records that are not copied", "target: topics without one"
 _SilentBrokers = Callable[[], cluster_probes.SilentBrokers]
@@ -125,6 +126,7 @@ def _probes(environment: Mapping[str, str], others: snapshot.Probes, readings: M
     pair, source, target = readings.pair, readings.source, readings.target
     mirror = pair.request.mirror
     probes: dict[str, Callable[[], Any]] = {**others}
+    probes[_OTHER_GROUPS] = _after(partial(cluster_probes.other_groups, source, mirror), source.connected)
     silent: list[_SilentBrokers] = []
     for one in (source, target):
         role, cluster = one.cluster.side.role, one.cluster
@@ -211,6 +213,7 @@ def _cluster(seen: MirrorSnapshot, role: str) -> ClusterObservation:
         certificates=tuple(found.get(f"{role}: certificates", ())),
         groups=states,
         policies=found.get(f"{role}: the mirror's own topics") or {},
+        other_groups=(found.get(_OTHER_GROUPS) or ()) if role == "source" else (),
     )
 
 

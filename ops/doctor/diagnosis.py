@@ -118,7 +118,13 @@ def _certificates(seen: Observations, side: ClusterObservation) -> Iterator[Find
 def _groups(seen: Observations) -> Iterator[Finding]:
     """Groups are meant to be active on the target once it is the active side."""
     mirror = seen.mirror
-    if seen.active != "source" or not mirror.sync_group_offsets:
+    if seen.active != "source":
+        return
+    if others := seen.source.other_groups:
+        more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
+        what = f"the source has {', '.join(others[:NAMED_MAX])}{more}, which are no consumer groups"
+        yield finding("groups-not-carried", _cluster(seen.source), what)
+    if not mirror.sync_group_offsets:
         return
     there = seen.target.groups or {}
     wanted = {group for group in seen.source.groups or {} if mirror.carries_group(group)}

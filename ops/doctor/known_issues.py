@@ -195,6 +195,15 @@ _ALL = (
         severity="warning",
     ),
     KnownIssue(
+        name="groups-not-carried",
+        sign="Share groups or Streams groups (KIP-932, KIP-1071) have names that the mirror carries: MirrorMaker and a "
+        "failover carry positions of consumer groups only",
+        remedy="Plan how these applications go on after a failover: a share group begins at the target where its "
+        "share.auto.offset.reset says (kafka-configs.sh --entity-type groups), latest by default, which skips what is "
+        "there. If they need not go on, put the groups into groupsExclude.",
+        severity="warning",
+    ),
+    KnownIssue(
         name="fence-left-behind",
         sign="Applications may not write at the source although it is active, and no failover or failback is under way",
         remedy="Take rt-inventory:fence out of the stack file of {source_stack}, then pulumi up --refresh -s "

@@ -143,7 +143,8 @@ class ClusterObservation:
 
     `brokers` is how many there are, `silent` those that take no connection, each with the reason. `lacks` are rights
     that the mirror needs and its user does not have. `topics` are the numbers of partitions by name, `policies` the
-    clean-up policies of the mirror's own topics there, `groups` the states of the consumer groups.
+    clean-up policies of the mirror's own topics there, `groups` the states of the consumer groups,
+    `other_groups` those of other kinds by names that the mirror carries.
     """
 
     role: str
@@ -159,6 +160,7 @@ class ClusterObservation:
     lacks: tuple[Right, ...] = ()
     certificates: tuple[Certificate, ...] = ()
     groups: Mapping[str, str] | None = None
+    other_groups: tuple[str, ...] = ()
     policies: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -154,7 +154,7 @@ class Follower:
         names = sorted(filter(self._carries_group, self.source.group_states()))
         unread: dict[str, ClusterError] = {}
         found = set[str]()
-        for group, offsets in group_commits.answers(self.source, names, unread):
+        for group, offsets in group_commits.answers(self.source, names, unread, stable=False):
             found.add(group)
             before = self._positions.get(group, {})
             now = self._positions[group] = {}

@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
-from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kafka import checkpoints, group_commits, in_flight
 from kafka.checkpoints import OffsetTranslation
@@ -79,7 +78,8 @@ def commit_each(
 ) -> Iterator[tuple[str, Offsets]]:
     """Set groups' offsets of the next records to read, and yield each group with its offsets once it stands there.
 
-    Offsets are set where they differ only: what is right already is not touched, so that it is safe to do again.
+    Offsets are set where they differ only: what is right already is not touched, so that it is safe to do again. Their
+    metadata stays if the group goes forward.
     `require_permission` is called right before they are set, and raises if they must not be. Several groups are set at
     the same time. If one is refused, no more requests are sent, those that are in flight are waited for, and OpsError
     is raised for the first one that was refused.
@@ -109,6 +109,7 @@ def _differing(known: Offsets, wanted: Offsets) -> Offsets:
 def _set(cluster: Cluster, wrong: Mapping[str, Offsets], require_permission: Callable[[], None]) -> None:
     """Set offsets; raises the first problem once nothing is in flight any more."""
     problems: list[Exception] = []
+    before = group_commits.read(cluster, wrong)
 
     def allowed() -> Iterator[str]:
         for group in wrong:
@@ -122,7 +123,8 @@ def _set(cluster: Cluster, wrong: Mapping[str, Offsets], require_permission: Cal
             yield group
 
     def send(group: str) -> Any:
-        parts = [ClientTopicPartition(*tp, offset) for tp, offset in sorted(wrong[group].items())]
+        known = {tp: one for tp, one in before[group].items() if one.metadata != FOLLOWED}
+        parts = [group_commits.moved(tp, offset, known.get(tp)) for tp, offset in sorted(wrong[group].items())]
         request = [ConsumerGroupTopicPartitions(group, parts)]
         return cluster.admin.alter_consumer_group_offsets(request, request_timeout=CALL_DEADLINE_S)[group]
 

@@ -292,6 +292,10 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
         seen(target=side("target", groups={"shop": "STABLE"})),
         "group shop", "it is STABLE on the target", "applications of group shop",
     ),
+    "groups-not-carried": (
+        seen(source=side("source", other_groups=("sharers",))),
+        "source es-src", "the source has sharers, which are no consumer groups", "share.auto.offset.reset",
+    ),
     "re-replicated-topic": (
         seen(duplicates=(TWICE,)),
         "topic items of the target, partition 1", "is at 0 and again at 147", "before offset 147 of items-1",

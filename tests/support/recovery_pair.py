@@ -324,7 +324,9 @@ class Admin:
             self.changes.append((one.group_id, part.topic, part.partition, part.offset))
         return {one.group_id: self._answer(one)}
 
-    def list_consumer_group_offsets(self, asked: Any, request_timeout: float) -> dict[str, Any]:
+    def list_consumer_group_offsets(
+        self, asked: Any, *, require_stable: bool, request_timeout: float
+    ) -> dict[str, Any]:
         (one,) = asked
         parts = [
             ClientTopicPartition(*tp, offset, metadata=self.side.metadata.get((one.group_id, tp), ""))

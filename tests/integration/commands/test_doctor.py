@@ -1,8 +1,8 @@
 """The known issues of the doctor, caused in real clusters and reported; and no finding where all is well.
 
 Not brought about here: connectors-failed, connector-without-tasks, partitions-without-task, copies-nothing (it needs a
-worker that hangs and answers), mirror-not-ready, authentication-refused, broker-out-of-workers-reach,
-mirror-maker-1-beside (Kafka 4 has no MirrorMaker 1),
+worker that hangs and answers), groups-not-carried (test_group_kinds.py lists such a group), mirror-not-ready,
+authentication-refused, broker-out-of-workers-reach, mirror-maker-1-beside (Kafka 4 has no MirrorMaker 1),
 pulumi-state-in-one-place, which is a note in a sandbox, pulumi-state-behind (test_break_glass.py sees it),
 fence-left-behind and source-still-takes-writes (test_fence.py sees them), target-fenced (test_killed.py does),
 retention-overtakes-mirror, retention-overtook-mirror, source-topic-recreated, source-log-truncated, record-too-large

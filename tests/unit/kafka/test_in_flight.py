@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException
 
 from contract.verification_request import ClusterConfig
-from kafka import in_flight
+from kafka import group_commits, in_flight
 from kafka.cluster import Cluster
 from kafka.errors import ClusterError, DeniedError, UnansweredError
 
@@ -23,9 +23,13 @@ class Broker:
     def __init__(self, of_group: Callable[[str], Any]) -> None:
         self.of_group = of_group
         self.sent: list[str] = []
+        self.stable: list[bool] = []
         self.in_flight = self.most = 0
 
-    def list_consumer_group_offsets(self, asked: Any, request_timeout: float) -> dict[str, Any]:
+    def list_consumer_group_offsets(
+        self, asked: Any, *, require_stable: bool, request_timeout: float
+    ) -> dict[str, Any]:
+        self.stable.append(require_stable)
         return {asked[0].group_id: self.send(asked[0].group_id)}
 
     def send(self, group: str) -> Any:
@@ -124,3 +128,45 @@ def test_groups_whose_coordinator_does_not_answer_keep_nobody_from_reading_the_o
     unread: dict[str, ClusterError] = {}
     assert len(cluster(monkeypatch, broker).group_offsets(map(str, range(300)), unread)) == 200
     assert len(unread) == 100
+
+
+def unstable(topic: str, number: int) -> Any:
+    pending = KafkaError(KafkaError.UNSTABLE_OFFSET_COMMIT)
+    return SimpleNamespace(
+        topic_partitions=[SimpleNamespace(topic=topic, partition=number, offset=-1001, error=pending)]
+    )
+
+
+def test_offsets_that_a_transaction_has_are_read_once_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_commits, "LOOK_EVERY_S", 0.01)
+    pending = [unstable("items", 0)] * 3
+    broker = Broker(lambda group: pending.pop() if group == "eos" and pending else offsets(("items", 0, 30)))
+    found = cluster(monkeypatch, broker).group_offsets(["eos", "plain"])
+    assert (broker.stable, broker.sent) == ([True] * 5, ["eos", "plain", "eos", "eos", "eos"])
+    assert found == {"plain": {("items", 0): 30}, "eos": {("items", 0): 30}}
+
+
+def test_a_transaction_that_does_not_end_is_one_groups_error_and_not_an_old_offset(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_commits, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(group_commits, "STABLE_WITHIN_S", 0.05)
+    broker = Broker(lambda group: unstable("items", 0) if group == "eos" else offsets(("items", 0, 30)))
+    unread: dict[str, ClusterError] = {}
+    side = cluster(monkeypatch, broker)
+    assert side.group_offsets(["eos", "plain"], unread) == {"plain": {("items", 0): 30}}
+    assert "offsets of group eos: a transaction that has some of them" in str(unread["eos"])
+    with pytest.raises(ClusterError, match=r"has not ended within 0.05 s. Let its application end the transaction"):
+        side.group_offsets(["eos"])
+
+
+@pytest.mark.parametrize(
+    ("type_", "state", "shown"),
+    [
+        (ConsumerGroupType.CONSUMER, ConsumerGroupState.UNKNOWN, "RECONCILING"),
+        (ConsumerGroupType.CONSUMER, ConsumerGroupState.EMPTY, "EMPTY"),
+        (ConsumerGroupType.UNKNOWN, ConsumerGroupState.UNKNOWN, "UNKNOWN"),
+    ],
+)
+def test_a_group_of_the_new_protocol_that_shares_out_partitions_is_not_idle(type_: Any, state: Any, shown: str) -> None:
+    assert group_commits.state_of(SimpleNamespace(group_id="new", type=type_, state=state)) == shown

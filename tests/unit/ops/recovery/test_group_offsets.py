@@ -10,7 +10,8 @@ from kafka.in_flight import IN_FLIGHT
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import group_offsets
-from tests.support.recovery_pair import Side
+from ops.recovery.group_offsets import FOLLOWED
+from tests.support.recovery_pair import Admin, Side
 
 ITEMS, STORE = TopicPartition("items", 0), TopicPartition("store.inventory", 1)
 
@@ -126,6 +127,9 @@ class SlowAdmin:
         self.most = max(self.most, self.in_flight)
         return {one.group_id: SimpleNamespace(result=lambda: self._set(one))}
 
+    def list_consumer_group_offsets(self, asked: Any, **options: Any) -> dict[str, Any]:
+        return Admin(self.side).list_consumer_group_offsets(asked, **options)
+
     def _set(self, one: Any) -> Any:
         self.in_flight -= 1
         if one.group_id == self.refused:
@@ -190,3 +194,17 @@ def test_of_many_groups_with_members_the_first_are_named(cluster: Any) -> None:
     cluster.states |= dict.fromkeys(groups, "STABLE")
     with pytest.raises(OpsError, match=r"got members in g0001, .* and 992 more\)"):
         group_offsets.require_inactive(cluster, groups)
+
+
+@pytest.mark.parametrize(
+    ("before", "metadata", "kept"),
+    [(5, "time-4711", "time-4711"), (9, "time-4711", ""), (5, FOLLOWED, ""), (5, "", "")],
+    ids=["forward", "back", "followed", "none"],
+)
+def test_what_an_application_commits_with_its_offset_stays_where_it_is_still_true(
+    cluster: Any, before: int, metadata: str, kept: str
+) -> None:
+    cluster.held["orders"] = {ITEMS: before}
+    cluster.metadata["orders", ITEMS] = metadata
+    assert dict(group_offsets.commit_each(cluster, [("orders", {ITEMS: 7})])) == {"orders": {ITEMS: 7}}
+    assert (cluster.held["orders"][ITEMS], cluster.metadata["orders", ITEMS]) == (7, kept)
