@@ -31,6 +31,7 @@ _PARTS = {
     stack_monitoring.BROKERS: "brokers",
     stack_monitoring.WORKERS: "workers",
     stack_monitoring.OPERATOR: "operator",
+    stack_monitoring.AUDITS: "audits",
 }
 
 
@@ -101,7 +102,7 @@ def resources(args: MonitoringArgs) -> Iterator[OperatorResource]:
     for chosen in stack_monitoring.pods(args.settings):
         part = _PARTS[chosen.job]
         spec = stack_monitoring.pod_monitor(chosen, args.stack, args.monitoring.scrape_seconds)
-        own = f"{part}-{chosen.namespace}" if chosen.job == stack_monitoring.WORKERS else part
+        own = f"{part}-{chosen.namespace}" if chosen.job in stack_monitoring.OF_MIRRORS else part
         yield _operator_resource(args, own, STABLE, chosen.namespace, "PodMonitor", f"{cluster}-{part}", spec)
     # The operator routes alerts by their namespace: each must say that it is the one of its AlertmanagerConfig.
     if groups := stack_monitoring.rule_groups(args.settings, args.stack, home):

@@ -23,19 +23,23 @@ from settings.monitoring import Monitoring
 from settings.platform import annotation_domain
 from settings.stack import Stack
 from settings.text import format_names
+from settings.verification import AUDIT, AUDIT_PORT_NAME
 
-Job = Literal["kafka", "kafka-mirror-maker-2", "strimzi-cluster-operator"]
+Job = Literal["kafka", "kafka-mirror-maker-2", "strimzi-cluster-operator", "rt-inventory-audit"]
 Spec = dict[str, Any]
 Addresses = Mapping[str, Sequence[str]]
 BROKERS: Job = "kafka"
 WORKERS: Job = "kafka-mirror-maker-2"
 OPERATOR: Job = "strimzi-cluster-operator"
+AUDITS: Job = "rt-inventory-audit"
 VERIFICATION = "rt-inventory-verification"
 # Label of the resource that a job's pods belong to.
-RESOURCE: Mapping[Job, str] = {BROKERS: "cluster", WORKERS: "mirror"}
+RESOURCE: Mapping[Job, str] = {BROKERS: "cluster", WORKERS: "mirror", AUDITS: "mirror"}
 KINDS: Mapping[Job, str] = {BROKERS: "Kafka", WORKERS: "KafkaMirrorMaker2", OPERATOR: "cluster-operator"}
 _OPERATOR_PORTS = {"strimzi": "http", "event-streams": "metrics"}
 _PORT = "tcp-prometheus"
+# Jobs that many pods in a namespace are of, each by the name of its mirror.
+OF_MIRRORS = frozenset({WORKERS, AUDITS})
 _TIMEOUT_MAX_S = 20
 # Labels that the Prometheus Operator adds by itself and that no rule or panel uses.
 _DROPPED = "container|endpoint"
@@ -64,6 +68,8 @@ class Pods:
     @property
     def selected(self) -> dict[str, str]:
         """Labels that all of them have."""
+        if self.job == AUDITS:
+            return {f"{self.domain}/name": AUDIT}
         labels = {f"{self.domain}/kind": KINDS[self.job]}
         if self.job == BROKERS:
             # An exporter or Cruise Control beside the brokers is of the same kind and cluster.
@@ -74,11 +80,11 @@ class Pods:
     @property
     def name_label(self) -> str:
         """Label with the name of their resource."""
-        return f"{self.domain}/cluster"
+        return f"{self.domain}/instance" if self.job == AUDITS else f"{self.domain}/cluster"
 
 
 def pods(settings: Stack) -> list[Pods]:
-    """All pods of a stack that expose metrics: brokers, the workers of each namespace, and the stack's own operator.
+    """All pods of a stack that expose metrics: brokers, workers and audits by namespace, the stack's own operator.
 
     An operator that the stack does not install is left to whoever did.
     """
@@ -95,6 +101,15 @@ def pods(settings: Stack) -> list[Pods]:
         Pods(job=WORKERS, namespace=namespace, names=tuple(names), domain=domain, port=_PORT)
         for namespace, names in workers.items()
     ]
+    if settings.verification.audit is not None:
+        audited: dict[str, list[str]] = {}
+        for _, mirror in mirrors(settings):
+            if mirror.is_verified:
+                audited.setdefault(settings.verification_namespace(mirror), []).append(mirror.name)
+        found += [
+            Pods(job=AUDITS, namespace=namespace, names=tuple(names), domain="app.kubernetes.io", port=AUDIT_PORT_NAME)
+            for namespace, names in audited.items()
+        ]
     if settings.operator.install != "none":
         home = settings.operator.home(cluster.namespace)
         found.append(Pods(job=OPERATOR, namespace=home, names=(), domain=domain, port=_OPERATOR_PORTS[kind]))
@@ -115,7 +130,7 @@ def mirrors(settings: Stack) -> list[tuple[str, Mirror]]:
 def pod_monitor(chosen: Pods, stack: str, seconds: int) -> Spec:
     """Return the spec of a PodMonitor (monitoring.coreos.com/v1) beside the pods."""
     selector: Spec = {"matchLabels": chosen.selected}
-    if chosen.job == WORKERS:
+    if chosen.job in OF_MIRRORS:
         selector["matchExpressions"] = [{"key": chosen.name_label, "operator": "In", "values": list(chosen.names)}]
     endpoint: Spec = {
         "port": chosen.port,
@@ -125,6 +140,8 @@ def pod_monitor(chosen: Pods, stack: str, seconds: int) -> Spec:
         "relabelings": [_camel(rule) for rule in [*labels(chosen, stack), {"action": "labeldrop", "regex": _DROPPED}]],
         "metricRelabelings": [_camel(rule) for rule in _of_metrics(chosen.job)],
     }
+    if chosen.job == AUDITS:
+        endpoint["honorLabels"] = True  # which are those of its target
     return {"selector": selector, "podMetricsEndpoints": [endpoint]}
 
 
@@ -208,10 +225,11 @@ def prometheus(scrapes: Sequence[Spec], seconds: int, alertmanagers: Sequence[st
 def _pod_scrape(chosen: Pods, stack: str) -> Spec:
     # The API server answers with these pods only; `in` is what its label selectors call a choice of names.
     selector = [f"{key}={value}" for key, value in chosen.selected.items()]
-    if chosen.job == WORKERS:
+    if chosen.job in OF_MIRRORS:
         selector.append(f"{chosen.name_label} in ({','.join(chosen.names)})")
     return {
         "job_name": f"{stack}/{chosen.job}/{chosen.namespace}",
+        **({"honor_labels": True} if chosen.job == AUDITS else {}),
         "kubernetes_sd_configs": [
             {
                 "role": "pod",

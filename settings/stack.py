@@ -80,7 +80,8 @@ class Stack(Model):
         own = self.operator.home(home) if self.operator.install != "none" else home
         names = [home, own, *(mirror.home(home) for mirror in self.mirrors)]
         names += self.operator.watched_namespaces if self.operator.create_namespaces else ()
-        names += [self.verification_namespace(mirror) for mirror in self.mirrors if self.verification.run.in_cluster]
+        if self.verification.run.in_cluster or self.verification.audit is not None:
+            names += [self.verification_namespace(mirror) for mirror in self.mirrors]
         return tuple(name for name in dict.fromkeys(names) if name != home or self.cluster.create_namespace)
 
 

@@ -120,6 +120,7 @@ Image = Annotated[str, AfterValidator(_image)]
 Cpu = Annotated[str, Field(pattern=CPU)]
 JavaMemory = Annotated[str, Field(pattern=JAVA_MEMORY)]
 History = Annotated[int, Field(ge=0, le=100)]
+Span = Annotated[int, Field(ge=1, le=86_400)]
 
 
 class Schedule(Model):
@@ -159,6 +160,38 @@ class Executor(Driver):
 
     instances: Count = 2
     """How many."""
+
+
+def _audit_driver() -> Driver:
+    return Driver(core_request="500m")
+
+
+AUDIT = "rt-inventory-audit"
+"""Name of the application of the audit's pods."""
+AUDIT_PORT, AUDIT_PORT_NAME = 9404, "metrics"
+
+
+class Audit(Model):
+    """A pod beside each mirror that counts and digests the records of both sides all the time, see docs/audit.md."""
+
+    image: Image | None = None
+    """Image of the job, as that of `run`. Without it that one."""
+    image_pull_secrets: tuple[SecretName, ...] = ()
+    """Secrets with which the image is pulled."""
+    every_seconds: Span = 10
+    """Seconds from the start of one reading of both sides to the next."""
+    bucket_seconds: Span = 60
+    """Seconds of record timestamps that are counted together. A change needs an empty claim."""
+    within_seconds: Span = 60
+    """Seconds after a bucket's end within which its records must be at the target."""
+    state_claim: SecretName | None = None
+    """PersistentVolumeClaim that keeps what was counted, and the report. Without it the audit begins again with each
+    pod.
+    """
+    service_account: Label | None = None
+    """A ServiceAccount that exists, in place of one without rights."""
+    driver: Driver = Field(default_factory=_audit_driver)
+    """Size of the pod."""
 
 
 class Run(Model):
@@ -244,6 +277,14 @@ class Verification(Model):
     """Secret with the address of the Slack webhook that gets each run's verdict."""
     run: Annotated[Run, WITHIN] = Field(default_factory=Run)
     """Where the job runs, and whether it runs again after the deployment."""
+
+    audit: Annotated[Audit | None, STAYS] = None
+    """A pod beside each mirror that compares both sides all the time. Without it none; `{}` takes the defaults."""
+
+    @property
+    def audit_image(self) -> str | None:
+        """Image of the audit's pods."""
+        return (self.audit.image if self.audit else None) or self.run.image
 
     def report_path(self, stack: str, mirror: str) -> PurePosixPath:
         """Return the report's folder, below the project's folder unless it is absolute."""

@@ -29,9 +29,9 @@ from settings.stack import Stack
 
 _GRACE_S = pods.MARGIN_S + 60  # `up` sees how the pod ends, whatever ends it
 _COMPLETED = ("jsonpath={.status.applicationState.state}=COMPLETED",)
-_RBAC = "rbac.authorization.k8s.io"
+RBAC = "rbac.authorization.k8s.io"
 # OpenShift lets a pod have the image's user only by this constraint, which still keeps root out.
-_NON_ROOT = "system:openshift:scc:nonroot-v2"
+NON_ROOT = "system:openshift:scc:nonroot-v2"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class VerificationInCluster(pulumi.ComponentResource):
 
         def bind(what: str, kind: str, role: str, namespace: str, *needs: pulumi.Resource) -> None:
             own = {**metadata, "name": f"{metadata['name']}-{what}", "namespace": namespace}
-            reference = {"apiGroup": _RBAC, "kind": kind, "name": role}
+            reference = {"apiGroup": RBAC, "kind": kind, "name": role}
             opts = pulumi.ResourceOptions(parent=self, depends_on=[account, *needs])
             made.append(RoleBinding(f"{name}-{what}", metadata=own, role_ref=reference, subjects=subjects, opts=opts))
 
@@ -115,7 +115,7 @@ class VerificationInCluster(pulumi.ComponentResource):
         if settings.verification.run.how == "spark-application":
             grant("driver", args.namespace, pods.driver_rules())
         if settings.platform.distribution == "openshift":
-            bind("nonroot", "ClusterRole", _NON_ROOT, args.namespace)
+            bind("nonroot", "ClusterRole", NON_ROOT, args.namespace)
         return made
 
     def _run(

@@ -198,12 +198,11 @@ def _pod(verifier: Verifier) -> Spec:
                 "args": _arguments(verifier),
                 "env": [
                     _POD_NAME,
-                    {"name": "RT_INVENTORY_SPARK_MEMORY", "value": run.driver.memory},
-                    {"name": "RT_INVENTORY_SPARK_CORES", "value": str(run.driver.cores)},
+                    *spark_size(run.driver),
                     *_webhook(verifier),
                 ],
                 "envFrom": _variables(verifier),
-                "resources": _resources(run.driver),
+                "resources": resources(run.driver),
                 "securityContext": container_security_context(),
                 # The last lines of the log say which checks do not hold.
                 "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -272,10 +271,19 @@ def _spark_pod(verifier: Verifier, size: Driver | Executor) -> Spec:
     return pod
 
 
-def _resources(size: Driver) -> Spec:
+def resources(size: Driver) -> Spec:
+    """Return what a container of this size requests, and its limits."""
     memory = f"{_mebibytes(size.memory) + _mebibytes(size.memory_overhead)}Mi"
     limits = {"memory": memory} | ({"cpu": size.core_limit} if size.core_limit else {})
     return {"requests": {"cpu": size.core_request or str(size.cores), "memory": memory}, "limits": limits}
+
+
+def spark_size(size: Driver) -> list[dict[str, Any]]:
+    """Return the variables by which Spark uses as much."""
+    return [
+        {"name": "RT_INVENTORY_SPARK_MEMORY", "value": size.memory},
+        {"name": "RT_INVENTORY_SPARK_CORES", "value": str(size.cores)},
+    ]
 
 
 def _mebibytes(amount: str) -> int:

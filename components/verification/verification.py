@@ -6,7 +6,7 @@ Owns when the job runs and the request it gets. Does not own the job (`python -m
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
@@ -15,6 +15,7 @@ from components import endpoint
 from components.endpoint import ClusterEndpoint
 from components.kafka.mirror_maker_2 import MirrorMaker2
 from components.replication_flow import ReplicationFlow
+from components.verification.audit import AuditInCluster
 from components.verification.in_cluster import InClusterArgs, VerificationInCluster
 from components.verification_run import SLACK_WEBHOOK, VerificationRun, destination_arguments
 from contract import verification_request
@@ -85,27 +86,31 @@ class Verification(pulumi.ComponentResource):
             self.outcome = self._in_cluster(name, args)
         elif args.settings.verification.when != "never":
             self.outcome = self._run(name, args)
+        if flow.mirror.is_verified and args.settings.verification.audit is not None:
+            inside, users = self._inside(args), [_access(user) for user in args.settings.users]
+            read = replace(inside, trigger=inside.request.apply(lambda known: fingerprint([known], users)))
+            AuditInCluster(f"{name}-audit", read, pulumi.ResourceOptions(parent=self))
         self.register_outputs({"outcome": self.outcome})
 
     def _in_cluster(self, name: str, args: VerificationArgs) -> pulumi.Output[Mapping[str, Any] | None]:
+        made = VerificationInCluster(f"{name}-pods", self._inside(args), pulumi.ResourceOptions(parent=self))
+        return made.stack_output.apply(lambda found: found)
+
+    def _inside(self, args: VerificationArgs) -> InClusterArgs:
+        """What pods get that read both clusters."""
         flow = args.flow
         request = pulumi.Output.all(
             flow.source.bootstrap_servers, flow.target.bootstrap_servers, args.deployed.connect_url
         ).apply(lambda known: build_request(args, *known))
-        made = VerificationInCluster(
-            f"{name}-pods",
-            InClusterArgs(
-                settings=args.settings,
-                mirror=args.flow.mirror.name,
-                mirror_namespace=args.flow.namespace,
-                namespace=args.settings.verification_namespace(args.flow.mirror),
-                request=request,
-                environment=self.environment,
-                trigger=self._trigger(args),
-            ),
-            pulumi.ResourceOptions(parent=self),
+        return InClusterArgs(
+            settings=args.settings,
+            mirror=flow.mirror.name,
+            mirror_namespace=flow.namespace,
+            namespace=args.settings.verification_namespace(flow.mirror),
+            request=request,
+            environment=self.environment,
+            trigger=self._trigger(args),
         )
-        return made.stack_output.apply(lambda found: found)
 
     def _trigger(self, args: VerificationArgs) -> pulumi.Output[str]:
         # No proof depends on annotations: an exception that is renewed verifies nothing again. Nor on names of stacks,

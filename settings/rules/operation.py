@@ -197,6 +197,13 @@ def verification(settings: Verification, mirrors: Mapping[int, Mirror], cluster:
             f"{settings.canary_p99_ms_max} and no canary",
             "No latency would be measured.",
         )
+    if settings.audit is not None and settings.audit_image is None:
+        yield _VERIFICATION.problem(
+            "audit.image",
+            "must be given unless run.image is",
+            "nothing",
+            "Build images/verification, push it, and name it.",
+        )
     yield from _run(settings, mirrors)
     if settings.run.how == "spark-application" and cluster is not None:
         yield from _driver_namespace(settings.run, [one.home(cluster.namespace) for one in mirrors.values()], cluster)

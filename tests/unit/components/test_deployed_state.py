@@ -28,6 +28,7 @@ TYPE_TOKENS = {
     "rt-inventory:kubernetes:Scaling",
     "rt-inventory:olm:OperatorSubscription",
     "rt-inventory:pulumi:DeletionGuard",
+    "rt-inventory:verification:AuditInCluster",
     "rt-inventory:verification:Verification",
     "rt-inventory:verification:VerificationInCluster",
 }

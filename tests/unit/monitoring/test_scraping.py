@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from monitoring import stack_monitoring
-from monitoring.stack_monitoring import BROKERS, OPERATOR, WORKERS, Pods, pods
+from monitoring.stack_monitoring import AUDITS, BROKERS, OPERATOR, WORKERS, Pods, pods
 from settings import Stack, parse
 from tests.support.stack_values import TARGET, Values, with_value
 
@@ -70,12 +70,18 @@ def shown(labels: Mapping[str, str] | None) -> dict[str, str]:
 @pytest.mark.parametrize("platform", [None, IBM], ids=["strimzi", "event-streams"])
 @pytest.mark.parametrize(
     ("job", "name", "own"),
-    [(BROKERS, "passive", {"cluster": "passive"}), (WORKERS, "mm2", {"mirror": "mm2"}), (OPERATOR, "operator", {})],
+    [
+        (BROKERS, "passive", {"cluster": "passive"}),
+        (WORKERS, "mm2", {"mirror": "mm2"}),
+        (AUDITS, "mm2", {"mirror": "mm2"}),
+        (OPERATOR, "operator", {}),
+    ],
 )
 def test_a_target_has_exactly_these_labels_in_both_forms(
     platform: Values | None, job: str, name: str, own: dict[str, str]
 ) -> None:
-    settings = stack(**({"platform": platform} if platform else {}))
+    audit = {"verification": {"audit": {"image": "verification:1.0.0"}}}
+    settings = stack(**({"platform": platform} if platform else {}), **(audit if job == AUDITS else {}))
     chosen = of(job, settings)
     found = discovered(chosen, name)
     if job == OPERATOR:

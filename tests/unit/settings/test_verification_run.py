@@ -151,5 +151,30 @@ def test_the_address_of_a_webhook_is_refused_and_not_repeated() -> None:
     assert "made-up" not in str(found)
 
 
+@pytest.mark.parametrize(
+    ("audit", "key", "reported"),
+    [
+        ({}, "image", "must be given unless run.image is (got nothing)"),
+        ({"image": "verification:latest"}, "image", "a tag that does not move (got 'verification:latest')"),
+        ({"image": IMAGE, "everySeconds": 0}, "everySeconds", "got 0"),
+        ({"image": IMAGE, "bucketSeconds": 86_401}, "bucketSeconds", "got 86401"),
+        ({"image": IMAGE, "withinSeconds": "1m"}, "withinSeconds", "got '1m'"),
+        ({"image": IMAGE, "stateClaim": "No_Name"}, "stateClaim", "must be a name for Kubernetes"),
+        ({"image": IMAGE, "driver": {"cores": 0}}, "driver.cores", "got 0"),
+        ({"image": IMAGE, "port": 9404}, "port", "must be a known key"),
+    ],
+)
+def test_a_mistake_of_the_audit_is_reported_with_its_key(audit: dict[str, Any], key: str, reported: str) -> None:
+    found = problems(with_value(TARGET, "verification", {"audit": audit}))
+    assert list(dict(found)) == [f"verification.audit.{key}"]
+    assert reported in found[0][1]
+
+
+def test_an_audit_is_none_unless_asked_for_and_takes_the_image_of_the_run() -> None:
+    assert Verification().audit is None
+    taken = parse(with_value(TARGET, "verification", {"run": JOB, "audit": {}}), "stg").verification
+    assert (taken.audit_image, taken.audit and taken.audit.driver.core_request) == (IMAGE, "500m")
+
+
 def test_nothing_runs_in_the_cluster_unless_it_is_asked_for() -> None:
     assert not Verification().run.in_cluster
