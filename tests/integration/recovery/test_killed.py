@@ -78,7 +78,7 @@ FAILBACK_KILLED = [
     Interruption(step="settle", nightly=True),
     Interruption(step="prepare", who=BOTH, at=PULUMI_CHANGES, passed=True, nightly=True),
     Interruption(step="position", at=change_of(f"{ANY_MIRROR}/mm2-failback"), passed=True, nightly=True),
-    Interruption(step="copy", at=PULUMI_CHANGES, nightly=True),
+    Interruption(step="copy", at=PULUMI_CHANGES),
     Interruption(step="fence-target", at=FENCE_GOES_UP, passed=True),
     Interruption(step="drain", line=NOTHING_WRITTEN, nightly=True),
     Interruption(step="prove", line=VERIFYING, nightly=True),
