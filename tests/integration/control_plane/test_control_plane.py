@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+import yaml
 
 from sandbox import control_plane
 from sandbox.processes import marked
@@ -147,6 +148,47 @@ def test_the_operator_may_do_its_work(sandbox: Sandbox, question: tuple[str, ...
 def test_the_operator_may_do_nothing_else(sandbox: Sandbox, question: tuple[str, ...]) -> None:
     assert not may(sandbox, *question)
     assert sandbox.kubectl("auth", "can-i", *question).stdout.strip() == "yes"  # the question itself is a right one
+
+
+RIGHTS = ("ServiceAccount", "Role", "RoleBinding")
+
+
+@pytest.mark.parametrize("stack", ["europe", "us"])
+def test_the_account_of_a_verification_comes_to_no_secret_of_a_cluster(
+    sandbox: Sandbox, tmp_path: Path, stack: str
+) -> None:
+    """A pod mounts any Secret of its namespace: who may make one beside the cluster CA's key has that key."""
+    rendered = (PROJECT / "examples" / "verification-in-cluster" / f"expected.{stack}.yaml").read_text(encoding="utf-8")
+    documents = [each for each in yaml.safe_load_all(rendered) if each]
+    home = next(each["metadata"]["namespace"] for each in documents if each["kind"] == "Kafka")
+    rights = [each for each in documents if each["kind"] in RIGHTS]
+    namespaces = {home, *(each["metadata"]["namespace"] for each in rights)}
+    made = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in sorted(namespaces)]
+    (tmp_path / "rights.yaml").write_text(yaml.safe_dump_all([*made, *rights]), encoding="utf-8")
+    (account,) = (each["metadata"] for each in rights if each["kind"] == "ServiceAccount")
+    name = f"system:serviceaccount:{account['namespace']}:{account['name']}"
+
+    def may_account(verb: str, resource: str, namespace: str, *more: str) -> bool:
+        words = ("auth", "can-i", verb, resource, "-n", namespace, "--as", name, *more)
+        return sandbox.kubectl(*words, check=False).stdout.strip() == "yes"
+
+    sandbox.kubectl("apply", "-f", str(tmp_path / "rights.yaml"))
+    try:
+        mirror = next(each["metadata"]["name"] for each in documents if each["kind"] == "KafkaMirrorMaker2")
+        assert may_account("get", f"kafkamirrormaker2s.kafka.strimzi.io/{mirror}", home), "else nothing is proven"
+        assert may_account("create", "pods", account["namespace"]) is (stack == "us")
+        for namespace in (home, "kube-system", "default"):
+            for verb in ("create", "patch", "delete"):
+                assert not may_account(verb, "pods", namespace)
+            for verb in ("get", "list", "watch"):
+                assert not may_account(verb, "secrets", namespace)
+            for resource, part in (("pods", "exec"), ("pods", "ephemeralcontainers"), ("serviceaccounts", "token")):
+                assert not may_account("create", resource, namespace, "--subresource", part)
+            for resource in ("jobs.batch", "deployments.apps", "rolebindings.rbac.authorization.k8s.io"):
+                assert not may_account("create", resource, namespace)
+        assert not may_account("get", "secrets", account["namespace"])
+    finally:
+        sandbox.kubectl("delete", "namespace", *sorted(namespaces), "--wait=false")
 
 
 def test_a_denied_request_is_really_refused(sandbox: Sandbox) -> None:
