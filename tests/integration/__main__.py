@@ -25,12 +25,15 @@ SHARED = ("bench", "pair", "lines")
 END_OF_THE_PAIR = "test_destroy.py"
 # Files of the pool that take longest: they come first, so that no lane is left with one at the end.
 LONGEST = (
-    "test_examples.py",
-    "test_stories.py",
-    "test_monitored_pair.py",
-    "test_demo.py",
-    "test_way_back.py",
     "test_killed.py",
+    "test_stories.py",
+    "test_demo.py",
+    "test_fence.py",
+    "test_topic_failover.py",
+    "test_monitored_pair.py",
+    "test_way_back.py",
+    "test_examples.py",
+    "test_two_clusters.py",
 )
 PLUGINS = ("-p", "tests.integration.timings", "-p", "tests.integration.pool")
 NOTHING_CHOSEN = 5  # pytest's exit code
