@@ -18,7 +18,7 @@ from contract.verification_request import Request
 from kafka.cluster import Cluster
 from kafka.topic_metadata import topic_ids
 from kafka.topic_partition import TopicPartition
-from spark.audit.buckets import FAULTS, Judged, ReadThrough, Rule, judge
+from spark.audit.buckets import FAULTS, Judged, Place, ReadThrough, Rule, State, Sums, judge
 from spark.audit.drill_down import DrillDownError, records_of
 from spark.audit.store import AuditStore, Role, Unread
 from spark.audit.stream import Reading, read
@@ -51,6 +51,8 @@ class Audit:
         self._clusters: Mapping[Role, Cluster] = {"source": Cluster(request.source), "target": Cluster(request.target)}
         self._connected: set[Role] = set()
         self._problems: dict[Role, str] = {}
+        self._judged: dict[Place, Judged] = {}
+        self._unread: set[Unread] | None = None
 
     def round(self, spark: SparkSession) -> None:
         """Read what is new on both sides. A side that cannot be read is a problem of this round, and ends nothing."""
@@ -64,8 +66,9 @@ class Audit:
                 self._problems[role] = str(error)
             else:
                 self._store.note_read(role, began_ms)
+        self._judge()
         self._drill_down()
-        self._store.forget(_now_ms() - self._options.keep_s * 1000)
+        self._forget(_now_ms() - self._options.keep_s * 1000)
 
     def _read(self, spark: SparkSession, role: Role) -> None:
         mirror, cluster = self._request.mirror, self._clusters[role]
@@ -110,25 +113,52 @@ class Audit:
         if found:
             self._store.note_unread(found)
 
-    def judged(self) -> Iterable[Judged]:
-        """Yield each bucket with what both sides hold of it and the verdict."""
+    def judged(self) -> list[Judged]:
+        """Return each bucket with what both sides hold of it and the verdict of the last round, in no order."""
+        if self._unread is None:
+            self._judge()
+        return list(self._judged.values())
+
+    def _forget(self, before_ms: int) -> None:
+        self._store.forget(before_ms)
+        self._judged = {place: one for place, one in self._judged.items() if place.start_ms >= before_ms}
+
+    def _judge(self) -> None:
+        """Judge what may have another verdict now, which is not what is closed, as long as nothing is added to it.
+
+        There are ten thousand buckets of a partition in a week, and few of them change in a round.
+        """
+        known, noted, changed = self._unread, set(self._store.unread()), self._store.take_changed()
+        self._unread = noted
+        if known is None:
+            self._judge_buckets(self._store.buckets(), noted)
+            return
+        doubted = {one.partition for one in noted ^ known}
+        for place, judged in self._judged.items():
+            if judged.verdict.state is State.OPEN or TopicPartition(place.topic, place.partition) in doubted:
+                changed.add(place)
+        self._judge_buckets(self._store.some_buckets(changed), noted)
+
+    def _judge_buckets(self, buckets: Iterable[tuple[Place, Sums, Sums]], noted: Iterable[Unread]) -> None:
         unread: dict[TopicPartition, list[Unread]] = defaultdict(list)
-        for one in self._store.unread():
+        for one in noted:
             unread[one.partition].append(one)
         through = {role: self._store.read_through(role) or 0 for role in self._clusters}
         read_through = ReadThrough(source_ms=through["source"], target_ms=through["target"])
-        for place, source, target in self._store.buckets():
+        for place, source, target in buckets:
             reasons = {
                 one.reason
                 for one in unread[TopicPartition(place.topic, place.partition)]
                 if place.start_ms <= one.at_ms
             }
             verdict = judge(place, source, target, self._rule, read_through, sorted(reasons))
-            yield Judged(place=place, source=source, target=target, verdict=verdict)
+            self._judged[place] = Judged(place=place, source=source, target=target, verdict=verdict)
 
     def _drill_down(self) -> None:
         """Name the records of faults that were not looked into yet, some in each round."""
-        faults = (one for one in self.judged() if one.verdict.state in FAULTS)
+        faults = sorted(
+            (one for one in self._judged.values() if one.verdict.state in FAULTS), key=lambda one: one.place
+        )
         new = (one for one in faults if self._store.found(one.place, one.key) is None)
         for one in list(islice(new, DRILLED_PER_ROUND)):
             tp = TopicPartition(one.place.topic, one.place.partition)
@@ -160,7 +190,7 @@ class Audit:
             read_through=through,
             problems=tuple(problems),
         )
-        return summarized(about, list(self.judged()), self._store.found)
+        return summarized(about, self.judged(), self._store.found)
 
 
 def identity(request: Request, options: Options) -> str:

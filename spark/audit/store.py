@@ -77,6 +77,7 @@ class AuditStore:
                 "Give each audit a folder of its own."
             )
         self.from_ms = int(began)
+        self._changed: set[Place] = set()
 
     def close(self) -> None:
         """Close the file."""
@@ -103,7 +104,13 @@ class AuditStore:
                 [(side, *tp, offset) for tp, offset in next_offsets.items()],
             )
             self._database.execute("INSERT OR REPLACE INTO batches VALUES (?, ?)", (side, batch))
+        self._changed |= sums.keys()
         return True
+
+    def take_changed(self) -> set[Place]:
+        """Return the buckets to which something was added since this was asked before."""
+        taken, self._changed = self._changed, set()
+        return taken
 
     def read_through(self, side: Role) -> int | None:
         """Return the time up to which a side was read, ms since 1970; None if it never was."""
@@ -128,8 +135,13 @@ class AuditStore:
         return sorted(topic for topic, one in ids.items() if known.get(topic, one) != one)
 
     def note_unread(self, found: Iterable[Unread]) -> None:
-        """Note that records may never be read."""
+        """Note that records may never be read. Of one reason the last time alone counts, and is kept."""
+        found = list(found)
         with self._writing():
+            self._database.executemany(
+                "DELETE FROM unread WHERE topic = ? AND partition = ? AND reason = ?",
+                [(*one.partition, one.reason) for one in found],
+            )
             self._database.executemany(
                 "INSERT INTO unread VALUES (?, ?, ?, ?)", [(*one.partition, one.at_ms, one.reason) for one in found]
             )
@@ -154,6 +166,11 @@ class AuditStore:
             (place.topic, place.partition, place.start_ms, key),
         ).fetchone()
         return None if row is None else Found.model_validate_json(row[0])
+
+    def some_buckets(self, places: Iterable[Place]) -> Iterator[tuple[Place, Sums, Sums]]:
+        """Yield these buckets with what the source and the target hold of them."""
+        for place in places:
+            yield place, self._of("source", place), self._of("target", place)
 
     def buckets(self) -> Iterator[tuple[Place, Sums, Sums]]:
         """Yield every bucket with what the source and the target hold of it, in order."""

@@ -53,6 +53,7 @@ def summarized(about: About, judged: Sequence[Judged], found: Callable[[Place, s
     for one in judged:
         by_topic[one.place.topic].append(one)
     faults = [one for one in judged if one.verdict.state in FAULTS or one.verdict.state is State.UNKNOWN]
+    faults.sort(key=lambda one: one.place)
     latencies = [
         one.verdict.latency_ms
         for one in judged
