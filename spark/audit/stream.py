@@ -24,6 +24,7 @@ from spark.comparison.record_rows import inexact, words
 from spark.comparison.spark_engine import kafka_options
 
 APPENDED = 1  # of the Kafka source: org.apache.kafka.common.record.TimestampType.LOG_APPEND_TIME
+_LOWER = 2**32 - 1
 _BUCKET = ("topic", "partition", "start_ms")
 
 
@@ -81,19 +82,22 @@ def _records(spark: SparkSession, reading: Reading) -> DataFrame:
         # What is written from then on: offsets by timestamp find a record with a time of the future too.
         "startingTimestamp": str(reading.from_ms),
         "startingOffsetsByTimestampStrategy": "latest",
-        "groupIdPrefix": "rt-inventory-audit",
+        # Spark keeps consumers by their group and partition: those of the last reading go on. Both sides may have
+        # topics of one name. Nothing joins the group or commits to it.
+        "kafka.group.id": f"rt-inventory-audit-{reading.role}",
     }
     return spark.readStream.format("kafka").options(**options).load()
 
 
 def added_up(records: DataFrame, reading: Reading) -> DataFrame:
-    """Return a row for each bucket of rows of the Kafka source: _BUCKET, count, a, b, appended, inexact, next_offset.
+    """Return a row for each bucket of rows of the Kafka source: _BUCKET, count, appended, inexact, next_offset.
 
+    The sum of a word is that of its upper and that of its lower 32 bits (`a_upper`, `a_lower`, and so for `b`).
     Records from before the audit began have no bucket; their offsets count as read.
     """
     topic = F.substr("topic", F.lit(len(reading.prefix) + 1))
     stamp = F.unix_millis(F.col("timestamp").cast("timestamp"))
-    start = F.floor(stamp / reading.bucket_ms) * reading.bucket_ms
+    start = stamp - F.pmod(stamp, F.lit(reading.bucket_ms))
     rows = records.select(
         topic.alias("topic"),
         "partition",
@@ -105,16 +109,17 @@ def added_up(records: DataFrame, reading: Reading) -> DataFrame:
     )
     return rows.groupBy(*_BUCKET).agg(
         F.count("*").alias("count"),
-        _sum("a"),
-        _sum("b"),
+        *(half for word in ("a", "b") for half in _halves(word)),
         F.sum("appended").alias("appended"),
         F.sum("inexact").alias("inexact"),
         (F.max("offset") + 1).alias("next_offset"),
     )
 
 
-def _sum(word: str) -> Column:
-    return F.sum(F.col(word).cast("decimal(20,0)")).alias(word)  # 64 bits would overflow
+def _halves(word: str) -> tuple[Column, Column]:
+    """The sums of both halves of a word, which 64 bits hold; a decimal would be an object for each record."""
+    upper, lower = F.shiftright(word, 32), F.col(word).bitwiseAND(F.lit(_LOWER))
+    return F.sum(upper).alias(f"{word}_upper"), F.sum(lower).alias(f"{word}_lower")
 
 
 def _adding(reading: Reading, store: AuditStore, failures: list[Exception]) -> Callable[[DataFrame, int], None]:
@@ -136,7 +141,7 @@ def _adding(reading: Reading, store: AuditStore, failures: list[Exception]) -> C
             tp = TopicPartition(row.topic, row.partition)
             next_offsets[tp] = max(next_offsets.get(tp, 0), row.next_offset)
             if row.start_ms is not None:
-                parts = int(row.a) % WORD, int(row.b) % WORD
+                parts = (((row.a_upper << 32) + row.a_lower) % WORD, ((row.b_upper << 32) + row.b_lower) % WORD)
                 sums[Place(*tp, row.start_ms)] = Sums(
                     row["count"], *parts, read_ms, row.appended, row.inexact, after_ms
                 )
