@@ -18,7 +18,7 @@ from contract.verification_request import Request
 from kafka.cluster import Cluster
 from kafka.topic_metadata import topic_ids
 from kafka.topic_partition import TopicPartition
-from spark.audit.buckets import FAULTS, Judged, Place, ReadThrough, Rule, State, Sums, judge
+from spark.audit.buckets import FAULTS, Judged, Place, ReadThrough, Rule, State, Sums, judge, opened_ms
 from spark.audit.drill_down import DrillDownError, records_of
 from spark.audit.store import AuditStore, Role, Unread
 from spark.audit.stream import Reading, read
@@ -149,7 +149,7 @@ class Audit:
             reasons = {
                 one.reason
                 for one in unread[TopicPartition(place.topic, place.partition)]
-                if place.start_ms <= one.at_ms
+                if place.start_ms <= one.at_ms or opened_ms(place, source, target) < place.start_ms
             }
             verdict = judge(place, source, target, self._rule, read_through, sorted(reasons))
             self._judged[place] = Judged(place=place, source=source, target=target, verdict=verdict)

@@ -116,9 +116,17 @@ class ReadThrough:
     target_ms: int
 
 
-def due_ms(place: Place, source: Sums, rule: Rule) -> int:
+def opened_ms(place: Place, source: Sums, target: Sums) -> int:
+    """Return when a bucket begins by the audit's clock: when its records were read, if their clock is ahead of that.
+
+    Else what a producer has written with a time of next year would be open, and a loss unseen, for a year.
+    """
+    return min(place.start_ms, max(source.read_ms, target.read_ms) or place.start_ms)
+
+
+def due_ms(place: Place, source: Sums, target: Sums, rule: Rule) -> int:
     """Return until when the records must be on the target: records that are written late have their time too."""
-    return max(place.start_ms + rule.bucket_ms, source.read_ms) + rule.within_ms
+    return max(opened_ms(place, source, target) + rule.bucket_ms, source.read_ms) + rule.within_ms
 
 
 def judge(
@@ -133,17 +141,17 @@ def judge(
     if source.appended or target.appended:
         reason = "timestamps are of the broker's own (message.timestamp.type): each side has another one"
         return Verdict(state=State.UNKNOWN, reason=reason)
-    ended = min(read.source_ms, read.target_ms) >= place.start_ms + rule.bucket_ms
+    ended = min(read.source_ms, read.target_ms) >= opened_ms(place, source, target) + rule.bucket_ms
     if source.equals(target):
         if not ended:
             return Verdict(state=State.OPEN)
-        late = target.after_ms >= due_ms(place, source, rule)
+        late = target.after_ms >= due_ms(place, source, target, rule)
         known = target.read_ms - target.after_ms <= rule.within_ms  # it arrived between two readings that are near
         latency = max(0, target.read_ms - source.read_ms) if known else None
         return Verdict(state=State.LATE if late else State.COMPLETE, latency_ms=latency)
     if unread:
         return Verdict(state=State.UNKNOWN, reason="; ".join(unread))
-    if min(read.source_ms, read.target_ms) < due_ms(place, source, rule):
+    if min(read.source_ms, read.target_ms) < due_ms(place, source, target, rule):
         return Verdict(state=State.OPEN)
     if source.count > target.count:
         return Verdict(state=State.MISSING, records=source.count - target.count)

@@ -129,7 +129,7 @@ def _missed(about: About, judged: Iterable[Judged]) -> dict[str, float | None]:
     for one in judged:
         if one.verdict.state is State.OPEN:
             continue
-        age_s = (now - due_ms(one.place, one.source, about.rule)) / 1000
+        age_s = (now - due_ms(one.place, one.source, one.target, about.rule)) / 1000
         weight = max(one.source.count, one.target.count)
         for window, seconds in WINDOWS.items():
             if age_s <= seconds:

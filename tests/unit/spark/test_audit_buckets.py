@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from spark.audit.buckets import WORD, Place, ReadThrough, Rule, State, Sums, due_ms, judge, percentile
+from spark.audit.buckets import NOTHING, WORD, Place, ReadThrough, Rule, State, Sums, due_ms, judge, percentile
 
 PLACE = Place("items", 0, 60_000)
 RULE = Rule(bucket_ms=60_000, within_ms=30_000)
@@ -68,9 +68,29 @@ def test_what_arrived_while_nobody_read_is_not_late_and_has_no_latency() -> None
     assert (found.state, found.latency_ms) == (State.COMPLETE, None)
 
 
+YEAR_MS = 365 * 86_400_000
+AHEAD = replace(PLACE, start_ms=PLACE.start_ms + YEAR_MS)
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [(COPIED, State.COMPLETE), (Sums(), State.MISSING), (replace(COPIED, count=11, a=1), State.EXTRA)],
+)
+def test_a_clock_that_is_a_year_ahead_keeps_no_bucket_open_for_a_year(target: Sums, wanted: State) -> None:
+    newest = max(HELD.read_ms, target.read_ms)
+    soon, over = read(newest + RULE.bucket_ms - 1), read(newest + RULE.bucket_ms + RULE.within_ms)
+    assert judge(AHEAD, HELD, target, RULE, soon).state is State.OPEN
+    assert judge(AHEAD, HELD, target, RULE, over).state is wanted
+
+
+def test_a_record_with_a_time_of_next_year_that_only_the_target_has_is_extra() -> None:
+    over = read(COPIED.read_ms + RULE.bucket_ms + RULE.within_ms)
+    assert judge(AHEAD, Sums(), COPIED, RULE, over).state is State.EXTRA
+
+
 def test_records_that_are_written_late_have_their_time_too() -> None:
     backfilled = replace(HELD, read_ms=500_000)
-    assert due_ms(PLACE, backfilled, RULE) == 530_000
+    assert due_ms(PLACE, backfilled, NOTHING, RULE) == 530_000
     assert state(backfilled, Sums(), read(529_999)) is State.OPEN
     assert state(backfilled, replace(HELD, read_ms=530_000), read(540_000)) is State.COMPLETE
 
