@@ -3,19 +3,23 @@
 Reads custom resources and names of Secrets; never the values of a Secret.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+import urllib3
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 
+from kafka.connector_status import access_name
 from ops.errors import OpsError
+from ops.recovery import kubernetes_access
 from settings.names import EXCEPTION
 from settings.platform import CLUSTER_KINDS, ApiVersion, annotation_domain
 
-NOT_FOUND, CONFLICT = 404, 409
+FORBIDDEN, NOT_FOUND, CONFLICT = 403, 404, 409
 TAKE_OVER_ATTEMPTS = 5
 REQUEST_TIMEOUT_S = 30
 # Newest first: a release that serves two versions stores objects that both can show.
@@ -91,14 +95,18 @@ _OWNED = ("kafkanodepools", "kafkausers", "kafkatopics")
 
 def connect(context: str | None) -> client.CustomObjectsApi:
     """Return the API server's client for custom resources; raises OpsError without a usable kubeconfig."""
+    configuration = client.Configuration()
     try:
-        config.load_kube_config(context=context)
+        config.load_kube_config(context=context, client_configuration=configuration)
     except ConfigException as error:
         raise OpsError(
             f"kubeconfig: must be readable and have the context (got {error}). Set KUBECONFIG, or in the sandbox: "
             '`eval "$(venv/bin/python -m sandbox env)"`.'
         ) from error
-    return client.CustomObjectsApi()
+    configuration.retries = False  # `patient` makes calls again, and within a deadline
+    api = client.ApiClient(configuration)
+    kubernetes_access.patient(api, access_name(os.environ, context), kubernetes_access.TRIED_WITHIN_S)
+    return client.CustomObjectsApi(api)
 
 
 def _listed(api: client.CustomObjectsApi, group: str, version: str, namespace: str, plural: str) -> list[Object]:
@@ -109,11 +117,14 @@ def _listed(api: client.CustomObjectsApi, group: str, version: str, namespace: s
     except ApiException as error:
         if error.status == NOT_FOUND:
             return []
+        if error.status != FORBIDDEN:
+            where = f"the context of namespace {namespace}"
+            raise OpsError(kubernetes_access.refusal(error, where, kubernetes_access.TRIED_WITHIN_S)) from error
         raise OpsError(
             f"namespace {namespace}: {plural}.{group} must be readable ({error.status} {error.reason}). Ask for the "
             "right to list them."
         ) from error
-    except OSError as error:
+    except (OSError, urllib3.exceptions.HTTPError) as error:
         raise OpsError(f"API server: must answer within {REQUEST_TIMEOUT_S} s ({error}). Check the context.") from error
     return sorted(found["items"], key=lambda each: str(each["metadata"]["name"]))
 

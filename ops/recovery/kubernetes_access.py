@@ -73,13 +73,7 @@ def kubernetes(
             f'Set KUBECONFIG, {fix}or inside the sandbox: `eval "$(venv/bin/python -m sandbox env)"`.'
         ) from None
     limit_s = TRIED_WITHIN_S if tried_within_s is None else tried_within_s
-    api.rest_client.request = Retrying(
-        stop=stop_before_delay(limit_s),
-        wait=_Pauses(limit_s),
-        before_sleep=_Waiting(where),
-        retry=retry_if_exception_type(urllib3.exceptions.HTTPError) | retry_if_result(_is_passing),
-        retry_error_callback=_last_answer,
-    ).wraps(api.rest_client.request)
+    patient(api, where, limit_s)
     try:
         yield api
     except ApiException as error:
@@ -91,6 +85,17 @@ def kubernetes(
         ) from None
     finally:
         api.close()
+
+
+def patient(api: client.ApiClient, where: str, limit_s: float) -> None:
+    """Let a client make a call again whose answer is 429 or a 5xx, or that gets none, for `limit_s` seconds in all."""
+    api.rest_client.request = Retrying(
+        stop=stop_before_delay(limit_s),
+        wait=_Pauses(limit_s),
+        before_sleep=_Waiting(where),
+        retry=retry_if_exception_type(urllib3.exceptions.HTTPError) | retry_if_result(_is_passing),
+        retry_error_callback=_last_answer,
+    ).wraps(api.rest_client.request)
 
 
 class _Pauses(wait_base):

@@ -1,15 +1,20 @@
 """What an adoption reads out of live objects, and what it finds that the settings would take away."""
 
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes.config import kube_config
 
 from ops.adoption import live as live_objects
 from ops.adoption.command import Declared, differences, own_differences, surplus
 from ops.adoption.describe import described, described_mirror
 from ops.adoption.live import Live
 from ops.errors import OpsError
+from ops.recovery import kubernetes_access
 from settings import parse
+from tests.support.mirror_api_server import ApiServer, serving
 
 KAFKA: dict[str, Any] = {
     "kind": "Kafka",
@@ -192,3 +197,40 @@ def test_users_and_topics_of_a_cluster_are_found_by_the_label_of_their_own_opera
     )
     found = live_objects.read("kafka", None, None)
     assert [each["metadata"]["name"] for each in (*found.users, *found.topics)] == ["app", "items"]
+
+
+@dataclass
+class Busy(ApiServer):
+    """An API server that gives these answers before an empty list; 0 closes the connection."""
+
+    failures: list[int] = field(default_factory=list)
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        code = self.failures.pop(0) if self.failures else 200
+        if code == 0:
+            raise ConnectionAbortedError
+        return code, {"items": [], "message": "not now"}
+
+
+@pytest.mark.parametrize(
+    ("failures", "reported"),
+    [
+        ([429, 503, 0, 429], "must have a Kafka or EventStreams resource"),
+        ([429] * 10_000, r"must accept the request within 0.5 s \(got 429: .*run this again once it answers"),
+        ([401], "log in again, then run this again"),
+        ([403], "Ask for the right to list them"),
+        ([0] * 10_000, "must answer within"),
+    ],
+    ids=["for a while", "for long", "a token that has expired", "without the right", "away"],
+)
+def test_an_api_server_that_is_busy_or_refuses_is_waited_for_or_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: list[int], reported: str
+) -> None:
+    monkeypatch.setattr(kubernetes_access, "FIRST_PAUSE_S", 0.01)
+    if len(failures) > 4:
+        monkeypatch.setattr(kubernetes_access, "TRIED_WITHIN_S", 0.5)
+    server = Busy({}, failures=failures, headers={"Retry-After": "3600"} if len(failures) > 4 else {})
+    with serving(server, tmp_path) as environment:
+        monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", environment["KUBECONFIG"])
+        with pytest.raises(OpsError, match=reported):
+            live_objects.read("kafka", None, None)
