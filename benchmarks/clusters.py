@@ -187,17 +187,31 @@ class Clusters:
         for name in (SOURCE, TARGET):
             path = self._write(name, self._broker(name))
             self.tool("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", path)
-            self._run(name, self.command("kafka.Kafka", path, heap_mib=self.broker_heap_mib))
+            self.start_broker(name)
         for name in (SOURCE, TARGET):
-            self.wait(name, partial(self.admin(name).list_topics, timeout=2))
+            self.wait_for_broker(name)
         if self.with_worker:
             self.start_worker()
 
-    def start_worker(self) -> None:
+    def start_broker(self, name: str) -> None:
+        """Start a broker, also after its end, without waiting for it."""
+        path = str(self.folder / f"{name}.properties")
+        self._run(name, self.command("kafka.Kafka", path, heap_mib=self.broker_heap_mib))
+
+    def wait_for_broker(self, name: str) -> None:
+        """Wait until a broker answers; raises BenchmarkError."""
+        self.wait(name, partial(self.admin(name).list_topics, timeout=2))
+
+    def start_worker(self, *, wait: bool = True) -> None:
         """Start the worker, also after its end, and wait until it answers."""
         path = self._write(WORKER, {**self._worker(), **self.worker_settings})
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
         self._run(WORKER, self.command(main, path, heap_mib=WORKER_HEAP_MIB))
+        if wait:
+            self.wait_for_worker()
+
+    def wait_for_worker(self) -> None:
+        """Wait until the worker answers; raises BenchmarkError."""
         self.wait(WORKER, lambda: isinstance(self.connect("GET", "/connectors"), list))
 
     def wait(self, name: str, answers: Callable[[], Any]) -> None:

@@ -97,12 +97,16 @@ class ToxiproxyLine:
 
     def set_round_trip(self, milliseconds: int) -> None:
         """From now on bytes take half of this."""
+        self.change(Conditions(latency_ms=milliseconds))
+
+    def change(self, conditions: Conditions) -> None:
+        """From now on this happens on the line."""
         present = self._api.proxies()[self._proxy.name]["toxics"]
-        self._api.set_toxics(self._proxy.name, present, Conditions(latency_ms=milliseconds))
+        self._api.set_toxics(self._proxy.name, present, conditions)
 
 
 @contextmanager
-def toxiproxy_line(tools: Tools, folder: Path) -> Iterator[Line]:
+def toxiproxy_line(tools: Tools, folder: Path) -> Iterator[ToxiproxyLine]:
     """The line by a toxiproxy; raises BenchmarkError if it does not start."""
     files, (port,) = NetworkFiles(folder), free_ports(1)
     write_json(files.address, {"address": f"{HOST}:{port}"})

@@ -97,10 +97,19 @@ def group_differences(row: Mapping[str, Any], truth: Position) -> list[str]:
 class Soak:
     """The mirror, its traffic, and the runs of the job over it."""
 
-    def __init__(self, clusters: Clusters, folder: Path) -> None:
+    def __init__(self, clusters: Clusters, folder: Path, *, source: str | None = None, answer_s: float = 30.0) -> None:
+        """Flow between the clusters.
+
+        Args:
+            clusters: both of them, and the worker.
+            folder: for requests and reports.
+            source: address by which mirror and job reach the source, if not that of its clients.
+            answer_s: how long brokers may take to answer the traffic.
+        """
         self.clusters = clusters
         self.folder = folder
-        self.traffic = Traffic(dict(clusters.client(SOURCE)))
+        self.source = source or clusters.bootstrap(SOURCE)
+        self.traffic = Traffic(dict(clusters.client(SOURCE)), answer_s=answer_s)
         self.sides = {side: Reading(dict(clusters.client(side))) for side in (SOURCE, TARGET)}
         self.restarts: list[Restart] = []
         self.rows: list[dict[str, Any]] = []
@@ -123,7 +132,7 @@ class Soak:
                 timer.start()
             try:
                 while (start := time.monotonic()) - self.began < minutes * 60:
-                    self.rows.append(self._verify())
+                    self.rows.append(self.verify())
                     tables.log("{second:4.0f} s: {verdict}, {sourceRecords} records, found {found}: {word}".format(
                         **self.rows[-1], word="agrees" if self.rows[-1]["agrees"] else self.rows[-1]["differences"]
                     ))  # fmt: skip
@@ -133,7 +142,7 @@ class Soak:
                     timer.cancel()
                     if timer.is_alive():
                         timer.join(60)
-        self.rows.append(self._verify())
+        self.rows.append(self.verify())
         if self.traffic.problems:
             raise BenchmarkError(f"traffic: must flow without errors (got {'; '.join(self.traffic.problems[:5])}).")
 
@@ -149,7 +158,7 @@ class Soak:
         except (ProcessError, BenchmarkError) as error:
             self.traffic.problems.append(f"worker: {error}")
 
-    def _verify(self) -> dict[str, Any]:
+    def verify(self) -> dict[str, Any]:
         """Run the job once, then compare its report with the ledger and a reading of both sides."""
         folder = Path(tempfile.mkdtemp(dir=self.folder))
         (folder / "request.json").write_text(json.dumps(self._request()), encoding="utf-8")
@@ -215,7 +224,10 @@ class Soak:
     def _request(self) -> dict[str, Any]:
         worker = f"http://127.0.0.1:{self.clusters.ports[WORKER]}"
         return {
-            "source": {"alias": "source", "client_config": self.clusters.client(SOURCE)},
+            "source": {
+                "alias": "source",
+                "client_config": self.clusters.client(SOURCE) | {"bootstrap.servers": self.source},
+            },
             "target": {"alias": "target", "client_config": self.clusters.client(TARGET)},
             "mirror": {
                 "name": "soak",
@@ -234,10 +246,10 @@ class Soak:
     def _connector(self, kind: str) -> dict[str, str]:
         sides = {
             f"{side}.cluster.{key}": value
-            for side, broker in (("source", SOURCE), ("target", TARGET))
+            for side, address in (("source", self.source), ("target", self.clusters.bootstrap(TARGET)))
             for key, value in {
                 **self.clusters.java_client(),
-                "bootstrap.servers": self.clusters.bootstrap(broker),
+                "bootstrap.servers": address,
                 "alias": side,
             }.items()
         }

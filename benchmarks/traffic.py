@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -150,16 +150,20 @@ ORDERS_PER_SECOND, SIGNALS_PER_SECOND, PAYMENTS_PER_TRANSACTION = 150, 20, 25
 ABORTED_OF = 4  # one transaction of so many is aborted
 _COMMIT_EVERY_S = 2.0
 _READ_WITHIN_S = 60.0
-_ANSWER_S = 30.0
+_TRANSACTION_MS = 300_000  # no fault lasts so long
 Client = dict[str, Any]
 Headers = list[tuple[str, str | bytes | None]]
 
 
 @dataclass
 class Traffic:
-    """The producers and groups of the source, each in a thread, until stopped. `problems` are those of threads."""
+    """The producers and groups of the source, each in a thread, until stopped. `problems` are those of threads.
+
+    Brokers may take `answer_s` to answer, while a fault keeps them from it.
+    """
 
     client: Client
+    answer_s: float = 30.0
     ledger: Ledger = field(default_factory=Ledger)
     problems: list[str] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -177,7 +181,7 @@ class Traffic:
         finally:
             self._stop.set()
             for thread in threads:
-                thread.join(_ANSWER_S)
+                thread.join(self.answer_s)
 
     def _guarded(self, job: Callable[..., None], *arguments: str) -> None:
         try:
@@ -206,8 +210,10 @@ class Traffic:
 
     def _payments(self) -> None:
         """Transactions over both partitions; of some the records are on the broker and then aborted."""
-        producer = Producer({**self.client, "transactional.id": "soak-payments"})
-        producer.init_transactions(_ANSWER_S)
+        producer = Producer(
+            {**self.client, "transactional.id": "soak-payments", "transaction.timeout.ms": _TRANSACTION_MS}
+        )
+        producer.init_transactions(self.answer_s)
         numbers = itertools.count()
         dice = random.Random(6)  # noqa: S311 - made-up payments, not a secret
         for turn in self._paced(2):
@@ -221,7 +227,7 @@ class Traffic:
             self._settled(producer)
             committed = turn % ABORTED_OF != ABORTED_OF - 1
             end = producer.commit_transaction if committed else producer.abort_transaction
-            end(_ANSWER_S)
+            end(self.answer_s)
             for tp, (offset, content) in sent:
                 self.ledger.add(tp, offset, content, committed=committed)
 
@@ -252,8 +258,10 @@ class Traffic:
         producer.poll(0)
 
     def _settled(self, producer: Producer) -> None:
-        if left := producer.flush(_ANSWER_S):
-            raise BenchmarkError(f"producer: every record must be acknowledged within {_ANSWER_S:.0f} s (left {left}).")
+        if left := producer.flush(self.answer_s):
+            raise BenchmarkError(
+                f"producer: every record must be acknowledged within {self.answer_s:.0f} s (left {left})."
+            )
 
     def _group(self, name: str) -> None:
         """Read as a member of a group and commit now and then."""
@@ -265,7 +273,8 @@ class Traffic:
             while not self._stop.is_set():
                 read = [message for message in consumer.consume(500, timeout=0.5) if message.error() is None]
                 if read and time.monotonic() - last >= _COMMIT_EVERY_S:
-                    consumer.commit(asynchronous=False)
+                    with suppress(KafkaException):  # of a broker that does not answer now: later, with what came since
+                        consumer.commit(asynchronous=False)
                     last = time.monotonic()
         finally:
             consumer.close()

@@ -1,0 +1,205 @@
+"""Faults from a seed while traffic flows, and after each phase the verification held against the truth.
+
+Run: `python -m benchmarks.nemesis --seed 1 --minutes 3`. Truth is what the brokers acknowledged to the producers, and a
+plain reading of both sides. In each phase a random schedule cuts, delays and resets the line between the sites, and
+stops or kills the brokers and the worker. Then all of it is healed, and the job must find what is true, to the record:
+nothing acknowledged is lost, no group skips. The same seed has the same faults. Needs no running sandbox, uses free
+ports of 127.0.0.1, stops by itself and leaves nothing but the results file.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+from confluent_kafka import KafkaException
+
+from benchmarks import tables
+from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, running
+from benchmarks.line import ToxiproxyLine, toxiproxy_line
+from benchmarks.nemesis.schedule import LONGEST_S, Fault, ScheduledFault, schedule
+from benchmarks.soak import CONNECTORS, WORKER_SETTINGS, Soak
+from sandbox.network import Conditions, NetworkError
+from sandbox.operator.java_processes import kafka_version
+from sandbox.processes import ProcessError
+from sandbox.toolchain import ToolchainError, Tools, locate
+
+RESULT = tables.RESULTS / "nemesis.json"
+MINUTES, ANSWER_S = 3.0, 150.0
+RUNS_WITHIN_S, LOOK_S = 180.0, 2.0
+LINES = {
+    Fault.CUT: Conditions(cut=True),
+    Fault.DELAY: Conditions(latency_ms=500, jitter_ms=50),
+    Fault.RESET: Conditions(reset=True),
+}
+
+
+class Nemesis:
+    """A soak whose line and processes suffer the faults of a seed."""
+
+    def __init__(self, soak: Soak, line: ToxiproxyLine, seed: int) -> None:
+        self._soak, self._clusters, self._line = soak, soak.clusters, line
+        self._seed = seed
+        self.injected = Counter[str]()
+
+    def run(self, phases: int, seconds: float) -> None:
+        """Let the traffic flow, and judge after each phase; raises BenchmarkError if something does not heal."""
+        soak = self._soak
+        soak.began = time.monotonic()
+        with soak.traffic.flowing():
+            for phase in range(phases):
+                self.inject(schedule(self._seed, phase, seconds))
+                self.heal()
+                row = soak.verify()
+                soak.rows.append(row)
+                word = "agrees" if row["agrees"] else row["differences"]
+                tables.log(f"seed {self._seed}, phase {phase}: {row['verdict']}, found {row['found']}: {word}")
+        if soak.traffic.problems:
+            raise BenchmarkError(f"traffic: must flow without errors (got {'; '.join(soak.traffic.problems[:5])}).")
+
+    def inject(self, faults: Iterable[ScheduledFault]) -> None:
+        """Let each fault begin and end at its time."""
+        moments: list[tuple[float, int, Callable[[ScheduledFault], None], ScheduledFault]] = []
+        for number, fault in enumerate(faults):
+            moments += [(fault.at_s, number, self._begin, fault), (fault.until_s, number, self._end, fault)]
+        began = time.monotonic()
+        for at_s, _, act, fault in sorted(moments, key=lambda one: one[:2]):
+            time.sleep(max(0.0, began + at_s - time.monotonic()))
+            act(fault)
+
+    def _begin(self, fault: ScheduledFault) -> None:
+        tables.log(f"{time.monotonic() - self._soak.began:5.0f} s: {fault.fault} {fault.on}")
+        self.injected[f"{fault.fault} {fault.on}"] += 1
+        if fault.fault in LINES:
+            self._line.change(LINES[fault.fault])
+        elif fault.fault is Fault.PAUSE:
+            os.kill(self._clusters.pid(fault.on), signal.SIGSTOP)
+        else:
+            self._clusters.processes.kill(fault.on)
+
+    def _end(self, fault: ScheduledFault) -> None:
+        if fault.fault in LINES:
+            self._line.change(Conditions())
+        elif fault.fault is Fault.PAUSE:
+            os.kill(self._clusters.pid(fault.on), signal.SIGCONT)
+        elif fault.on == WORKER:
+            self._clusters.start_worker(wait=False)
+        else:
+            self._clusters.start_broker(fault.on)
+
+    def heal(self) -> None:
+        """Wait until everything answers and copies: a worker that ended is started, a task that failed restarted."""
+        clusters = self._clusters
+        for name in (SOURCE, TARGET):
+            clusters.wait_for_broker(name)
+        if not clusters.processes.alive(WORKER):  # it ends where it has no cluster for too long
+            clusters.start_worker(wait=False)
+        clusters.wait_for_worker()
+        end = time.monotonic() + RUNS_WITHIN_S
+        while (states := self._states()) != {"RUNNING"}:
+            if time.monotonic() > end:
+                raise BenchmarkError(f"mirror: must run within {RUNS_WITHIN_S:.0f} s after the faults (got {states}).")
+            if "FAILED" in states:
+                self._restart()
+            time.sleep(LOOK_S)
+
+    def _states(self) -> set[str]:
+        """States of connectors and tasks; a worker that finds its group again answers with an error."""
+        found = set[str]()
+        for name in CONNECTORS:
+            try:
+                status = self._clusters.connect("GET", f"/connectors/{name}/status")
+            except httpx.HTTPError as error:
+                return {type(error).__name__}
+            found |= {status["connector"]["state"], *(task["state"] for task in status["tasks"])}
+            found |= set() if status["tasks"] else {"no tasks"}
+        return found
+
+    def _restart(self) -> None:
+        for name in CONNECTORS:
+            try:
+                self._clusters.connect("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
+            except httpx.HTTPError:
+                continue  # it is asked again
+
+
+def ran(tools: Tools, seed: int, minutes: float) -> dict[str, Any]:
+    """Return the row of a seed, on clusters of its own."""
+    phases = max(1, round(minutes))
+    with (
+        tempfile.TemporaryDirectory(prefix="rt-inventory-nemesis-") as folder,
+        toxiproxy_line(tools, Path(folder)) as line,
+        running(tools, WORKER_SETTINGS, far=line.far) as clusters,
+    ):
+        soak = Soak(clusters, Path(folder), source=line.far.bootstrap, answer_s=ANSWER_S)
+        soak.prepare()
+        nemesis = Nemesis(soak, line, seed)
+        nemesis.run(phases, minutes * 60 / phases)
+    last = soak.rows[-1]
+    return {
+        "seed": seed,
+        "faults": dict(sorted(nemesis.injected.items())),
+        "verdicts": len(soak.rows),
+        "agree": sum(row["agrees"] for row in soak.rows),
+        "acknowledged": soak.traffic.ledger.records,
+        "lost": max(row["truth"].get("lost", 0) for row in soak.rows),
+        "skipped": max(row["skipped"] for row in soak.rows),
+        "doubled": last["truth"].get("doubled", 0),
+        "aborted": last["truth"].get("aborted", 0),
+        "differences": [one for row in soak.rows for one in row["differences"]],
+    }
+
+
+def holds(row: dict[str, Any]) -> bool:
+    """Whether every verdict was true, nothing acknowledged is lost, and no group skips."""
+    return bool(row["verdicts"] == row["agree"] and row["lost"] == row["skipped"] == 0)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the seeds and write the result; return the exit code (0 all hold, 1 one does not, 2 not made)."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.nemesis", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="the first seed (default: 1)")
+    parser.add_argument("--seeds", type=int, default=1, help="how many, from the first on (default: 1)")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="of faults, for each seed (default: 3)")
+    parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    if options.minutes * 60 / max(1, round(options.minutes)) <= LONGEST_S:
+        parser.error(f"--minutes must be more than {LONGEST_S / 60} (got {options.minutes})")
+    tables.clean_up_on_sigterm()
+    described, rows = tables.describe(), list[dict[str, Any]]()
+    try:
+        tools = locate()
+        for seed in range(options.seed, options.seed + options.seeds):
+            rows.append(ran(tools, seed, options.minutes))
+            tables.log(f"seed {seed}: " + ("holds" if holds(rows[-1]) else f"does not hold: {rows[-1]['differences']}"))
+    except (BenchmarkError, ToolchainError, ProcessError, NetworkError, KafkaException) as error:
+        tables.log(f"error: seed {options.seed + len(rows)}: {error}")
+        return 2
+    tables.keep(
+        options.output,
+        {
+            "benchmark": "nemesis",
+            "date": tables.today(),
+            "machine": described,
+            "versions": {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]},
+            "minutes": options.minutes,
+            "rows": rows,
+        },
+    )
+    for row in rows:
+        if not holds(row):
+            replay = f"python -m benchmarks.nemesis --seed {row['seed']} --minutes {options.minutes}"
+            tables.log(f"does not hold: {row}. Replay: {replay}")
+    tables.log(f"{sum(map(holds, rows))} of {len(rows)} seeds hold; written: {options.output}")
+    return 0 if all(map(holds, rows)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

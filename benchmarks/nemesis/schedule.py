@@ -1,0 +1,68 @@
+"""Which faults a run injects, and when, from a seed: pure, so that a run with the same seed has the same faults."""
+
+import random
+from dataclasses import dataclass
+from enum import StrEnum
+
+from benchmarks.clusters import SOURCE, TARGET, WORKER
+
+
+class Fault(StrEnum):
+    """What a fault does: the first three to the line between the sites, the others to a process."""
+
+    CUT = "cut"
+    """Drops all that is sent, silently."""
+    DELAY = "delay"
+    """Half a second a round trip, and some jitter."""
+    RESET = "reset"
+    """Resets each connection at the next bytes in it."""
+    PAUSE = "pause"
+    """SIGSTOP, and SIGCONT at the end."""
+    KILL = "kill"
+    """SIGKILL; started again at the end."""
+
+
+NETWORK = (Fault.CUT, Fault.DELAY, Fault.RESET)
+LINE = "line"
+PROCESSES = (SOURCE, TARGET, WORKER)
+SHORTEST_S, LONGEST_S = 1.0, 12.0
+FAULTS_PER_MINUTE = 10.0
+
+
+@dataclass(frozen=True)
+class ScheduledFault:
+    """A fault, on what, and from when until when, in seconds."""
+
+    at_s: float
+    until_s: float
+    fault: Fault
+    on: str
+
+
+def schedule(seed: int, phase: int, seconds: float) -> tuple[ScheduledFault, ...]:
+    """Return the faults of a phase of a run, in order of time; the same for the same arguments.
+
+    Every fault ends within the time. No two faults of one target overlap.
+
+    Args:
+        seed: Of all choices, together with the phase.
+        phase: Which one it is, from 0.
+        seconds: How long faults are injected, longer than the longest fault.
+    """
+    if seconds <= LONGEST_S:
+        raise ValueError(f"schedule: seconds must be > {LONGEST_S} (got {seconds}).")
+    chance = random.Random(f"{seed}.{phase}")  # noqa: S311 - faults, no secrets
+    found: list[ScheduledFault] = []
+    for _ in range(round(FAULTS_PER_MINUTE * seconds / 60)):
+        fault = chance.choice([*Fault])
+        lasts_s = round(chance.uniform(SHORTEST_S, LONGEST_S), 1)
+        at_s = round(chance.uniform(0, seconds - lasts_s), 1)
+        on = LINE if fault in NETWORK else chance.choice(PROCESSES)
+        one = ScheduledFault(at_s, round(at_s + lasts_s, 1), fault, on)
+        if not any(one.on == other.on and _overlap(one, other) for other in found):
+            found.append(one)
+    return tuple(sorted(found, key=lambda one: (one.at_s, one.on)))
+
+
+def _overlap(one: ScheduledFault, other: ScheduledFault) -> bool:
+    return one.at_s <= other.until_s and other.at_s <= one.until_s
