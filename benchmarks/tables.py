@@ -11,6 +11,7 @@ import platform
 import signal
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 def filled(text: str) -> str:
     """Return the document with the tables of the results that are kept now."""
     tables = {"verification": _verification, "groups": _groups, "soak": _soak, "distance": _distance}
-    tables["failover"] = _failover
+    tables |= {"failover": _failover, "nemesis": _nemesis}
     for name, table in tables.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, found, rest = text.partition(begin)
@@ -163,6 +164,28 @@ def _soak(result: dict[str, Any]) -> str:
         ("runs that agree with the truth", f"{result['runsThatAgree']} of {result['runs']}"),
     ]
     return _where(result) + _table(("soak", ""), rows)
+
+
+def _nemesis(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            row["seed"],
+            sum(row["faults"].values()),
+            f"{row['agree']} of {row['verdicts']}",
+            _spaced(row["acknowledged"]),
+            row["lost"],
+            row["skipped"],
+            _spaced(row["doubled"]),
+            _spaced(row["aborted"]),
+        )
+        for row in result["rows"]
+    ]
+    kinds: Counter[str] = Counter()
+    for row in result["rows"]:
+        kinds.update(row["faults"])
+    head = ("seed", "faults", "verdicts that are true", "acknowledged", "lost", "skipped", "copied again", "aborted")
+    faults = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+    return f"{_where(result)}{_table(head, rows)}\nFaults, {result['minutes']:g} minutes a seed: {faults}.\n"
 
 
 def _distance(result: dict[str, Any]) -> str:

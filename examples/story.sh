@@ -9,7 +9,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH="$PWD/venv/bin:$PATH"
 notes=$(mktemp -d)
 running=()
-trap 'for pid in ${running[@]+"${running[@]}"}; do kill "$pid" 2>/dev/null && wait "$pid" || true; done; rm -rf "$notes"' EXIT
+trap 'for pid in ${running[@]+"${running[@]}"}; do stop "$pid"; done; rm -rf "$notes"' EXIT
+
+stop() { # PID: end it. A signal from before its program has begun may be lost: it is sent again after a while
+  while kill "$1" 2> /dev/null; do
+    for _ in {1..50}; do
+      kill -0 "$1" 2> /dev/null || break 2
+      sleep 0.1
+    done
+  done
+  wait "$1" || true
+}
 
 chapter() { # TEXT
   printf '\n== %s\n' "$*"
