@@ -115,6 +115,13 @@ def test_a_command_that_fails_ends_the_story_and_what_is_in_the_background(tmp_p
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
 
+def test_what_is_in_the_background_ends_although_the_first_signal_is_lost(tmp_path: Path) -> None:
+    deaf = """begin bash -c 'trap "trap - TERM" TERM; touch begun; while :; do sleep 0.1; done'"""
+    lines = deaf, 'echo "${running[0]}" > pid', "until [ -f begun ]; do sleep 0.1; done", "run false"
+    assert bash(*lines, folder=tmp_path).returncode == 1
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
 def test_a_wait_has_an_end(tmp_path: Path) -> None:
     result = bash("wait_for 1 'the copies' bash -c 'echo none yet; exit 1'", "echo beyond", folder=tmp_path)
     assert result.returncode == 1
