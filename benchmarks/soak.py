@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,8 @@ class Soak:
         truths, wrong = {}, []
         for part in report["partitions"]:
             tp = (part["topic"], part["partition"])
+            if missing := ledger.place(tp, partial(self.sides[SOURCE].everything, tp)):
+                wrong.append(f"{_name(tp)}: the source lacks {missing} acknowledged records")
             acknowledged, target, cut = self._logs(report, tp)
             read = self.sides[SOURCE].up_to(tp, cut)
             if read != [entry for entry in acknowledged if entry[0] < cut]:

@@ -42,10 +42,36 @@ class Ledger:
 
     committed: dict[TopicPartition, list[Entry]] = field(default_factory=lambda: defaultdict(list))
     aborted: dict[TopicPartition, list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    unplaced: dict[TopicPartition, list[bytes]] = field(default_factory=lambda: defaultdict(list))
+    """Acknowledged without an offset: the answer was lost, and the broker has known the record when it came again."""
 
-    def add(self, tp: TopicPartition, offset: int, content: bytes, *, committed: bool = True) -> None:
+    def add(self, tp: TopicPartition, offset: int | None, content: bytes, *, committed: bool = True) -> None:
         """Keep one acknowledged record whose transaction, if it had one, has ended."""
-        (self.committed if committed else self.aborted)[tp].append((offset, content))
+        if offset is not None or not committed:
+            (self.committed if committed else self.aborted)[tp].append((-1 if offset is None else offset, content))
+        else:
+            self.unplaced[tp].append(content)
+
+    def place(self, tp: TopicPartition, log: Callable[[], Sequence[Entry]]) -> int:
+        """Give records without an offset one at which the log has them; return how many it does not have.
+
+        `log` is read after it is known what was acknowledged.
+        """
+        waiting, self.unplaced[tp] = self.unplaced[tp], []
+        if not waiting:
+            return 0
+        there = log()
+        known = {offset for offset, _ in self.committed[tp]}
+        free: dict[bytes, list[int]] = defaultdict(list)
+        for offset, content in there:
+            if offset not in known:
+                free[content].append(offset)
+        for content in waiting:
+            if free[content]:
+                self.committed[tp].append((free[content].pop(0), content))
+            else:
+                self.unplaced[tp].append(content)
+        return len(self.unplaced[tp])
 
     @property
     def records(self) -> int:
@@ -296,6 +322,15 @@ class Reading:
         self._client = {**client, **more, "auto.offset.reset": "earliest"}
         self._held: dict[TopicPartition, list[Entry]] = {}
         self._next: dict[TopicPartition, int] = {}
+
+    def everything(self, tp: TopicPartition) -> list[Entry]:
+        """Return the data records that the log has now; raises BenchmarkError."""
+        consumer = Consumer(self._client)
+        try:
+            end = consumer.get_watermark_offsets(ClientTopicPartition(*tp), timeout=_READ_WITHIN_S)[1]
+        finally:
+            consumer.close()
+        return self.up_to(tp, end)
 
     def up_to(self, tp: TopicPartition, end: int) -> list[Entry]:
         """Return the data records below an offset that the log has reached; raises BenchmarkError."""

@@ -5,6 +5,7 @@ from itertools import combinations
 import pytest
 
 from benchmarks.nemesis.schedule import LINE, NETWORK, PROCESSES, Fault, ScheduledFault, schedule
+from benchmarks.traffic import Ledger
 
 SEEDS = range(50)
 
@@ -37,3 +38,14 @@ def test_every_fault_and_every_target_occurs_in_some_seed() -> None:
 def test_a_time_without_room_for_a_fault_is_refused() -> None:
     with pytest.raises(ValueError, match=r"seconds must be > 12\.0"):
         schedule(1, 0, 12)
+
+
+def test_a_record_acknowledged_without_an_offset_is_looked_for_in_the_log() -> None:
+    ledger, tp = Ledger(), ("items", 0)
+    ledger.add(tp, 0, b"on")
+    for content in (b"on", b"once", b"gone"):
+        ledger.add(tp, None, content)
+    log = [(0, b"on"), (1, b"once"), (2, b"on"), (3, b"not acknowledged yet")]
+    assert ledger.place(tp, lambda: log) == 1, "an acknowledged record is not there"
+    assert sorted(ledger.committed[tp]) == log[:3]
+    assert ledger.unplaced[tp] == [b"gone"]
