@@ -26,7 +26,7 @@ from benchmarks import tables
 from benchmarks.clusters import SOURCE, TARGET, TOOL_HEAP_MIB, WORKER, BenchmarkError, Clusters, running
 from benchmarks.line import Line, toxiproxy_line, tunnel_line, tunnel_problem
 from benchmarks.mirror_throughput import Sample, arrived, consumed, finished
-from ops.sizing.clients import BROKER_BUFFER, NOTHING, Clients, Point, Throughput
+from ops.sizing.clients import BROKER_BUFFER, NOTHING, Clients, Point, Throughput, consumer_bound
 from ops.sizing.model import Workload, copied, size
 from sandbox.operator.java_processes import kafka_version
 from sandbox.toolchain import ToolchainError, locate
@@ -51,6 +51,8 @@ class Setting:
     tasks: int
     consumer: dict[str, int | str]
     producer: dict[str, int | str]
+    fetch: float
+    """Records a second that the consumer of one task can fetch; infinite without a distance."""
     expected: float
 
     def overrides(self) -> dict[str, object]:
@@ -91,11 +93,13 @@ def setting(name: str, round_trip_ms: int, here: Throughput) -> Setting:
         in_flight=int(producer.get("max.in.flight.requests.per.connection", Clients.in_flight)),
         send_buffer=int(producer.get("send.buffer.bytes", Clients.send_buffer)),
     )
+    bound = consumer_bound(clients, load.network(), PARTITIONS).bytes_per_second
     return Setting(
         name=name,
         tasks=tasks,
         consumer=consumer,
         producer=producer,
+        fetch=math.inf if bound is None else bound / RECORD_BYTES,
         expected=min(copied(load, here, clients, tasks), most),  # the tasks share the machine that one task fills
     )
 
@@ -135,13 +139,9 @@ class Distance:
         finished(self._admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in ("stored", "paced")]))
         subprocess.run(self._produce("stored", RECORDS, -1), check=True, capture_output=True, timeout=BEGINS_WITHIN_S)
 
-    def consumer(self, chosen: Setting, mirror: float) -> float:
-        """Records a second that Kafka's consumer tool reads over the line, with the mirror's buffers.
-
-        As many records as take some seconds by what a mirror copies: a system may grant smaller buffers than are asked
-        for, so that less is fetched than they would let through.
-        """
-        few = min(RECORDS, max(1000, int(2 * mirror * COPIED_S)))
+    def consumer(self, chosen: Setting) -> float:
+        """Records a second that Kafka's consumer tool reads over the line, with the mirror's buffers."""
+        few = RECORDS if math.isinf(chosen.fetch) else min(RECORDS, max(1000, int(chosen.fetch * COPIED_S)))
         output = self._clusters.tool(
             "org.apache.kafka.tools.ConsumerPerformance",
             *("--bootstrap-server", self._line.far.bootstrap, "--topic", "stored", "--num-records", str(few)),
@@ -245,19 +245,18 @@ def measure(
     distance = Distance(clusters, line)
     distance.fill()
     line.set_round_trip(0)
-    distance.mirror(Setting("warm-up", 2, {}, {}, math.inf))
+    distance.mirror(Setting("warm-up", 2, {}, {}, math.inf, math.inf))
     if here is NOTHING:
-        found, cpu = distance.mirror(Setting(DEFAULTS, 1, {}, {}, math.inf))
+        found, cpu = distance.mirror(Setting(DEFAULTS, 1, {}, {}, math.inf, math.inf))
         here = Throughput((Point(RECORD_BYTES, 1 / found, cpu),), "this run")
     for trip in trips:
         line.set_round_trip(trip)
         chosen = setting(name, trip, here)
-        mirror, _ = distance.mirror(chosen)
-        consumer = distance.consumer(chosen, mirror)
+        consumer, (mirror, _) = distance.consumer(chosen), distance.mirror(chosen)
         pace = min(HIGHEST_RATE, SHARE * mirror)
         half, most = distance.latency(chosen, pace)
         row = {
-            **asdict(chosen),
+            **{key: value for key, value in asdict(chosen).items() if key != "fetch"},
             "roundTripMs": trip,
             "expected": round(chosen.expected),
             "consumer": round(consumer),

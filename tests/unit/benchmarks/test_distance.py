@@ -1,5 +1,6 @@
 """The line and the arithmetic of the measurements over distance; nothing is measured here."""
 
+import math
 import os
 import socket
 import struct
@@ -102,14 +103,14 @@ def test_the_expectation_holds_within_a_fifth_of_the_measurement() -> None:
 def test_without_a_distance_both_settings_are_kafkas_and_fill_the_machine() -> None:
     for name in (DEFAULTS, RECOMMENDED):
         found = setting(name, 0, HERE)
-        assert (found.tasks, found.overrides()) == (1, {})
+        assert (found.tasks, found.overrides(), found.fetch) == (1, {}, math.inf)
         assert found.expected == pytest.approx(40_000)
 
 
 def test_over_a_distance_the_defaults_carry_a_window_each_round_trip_and_the_recommendation_carries_the_load() -> None:
     plain = setting(DEFAULTS, 100, HERE)
     assert (plain.tasks, plain.overrides()) == (1, {})
-    assert plain.expected == pytest.approx(640)  # 64 KiB each 100 ms
+    assert plain.expected == pytest.approx(plain.fetch) == pytest.approx(640)  # 64 KiB each 100 ms
     chosen = setting(RECOMMENDED, 100, HERE)
     assert chosen.consumer["receive.buffer.bytes"] == -1
     assert chosen.overrides()["consumer.receive.buffer.bytes"] == -1
