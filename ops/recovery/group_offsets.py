@@ -86,10 +86,11 @@ def commit_each(
     """
     left = iter(wanted)
     while part := dict(islice(left, GROUPS_AT_ONCE)):
-        known = cluster.group_offsets(part)
+        before = group_commits.read(cluster, part)
+        known = {group: {tp: one.offset for tp, one in commits.items()} for group, commits in before.items()}
         wrong = {group: _differing(known[group], offsets) for group, offsets in part.items()}
         changed = [group for group in part if wrong[group]]
-        _set(cluster, {group: wrong[group] for group in changed}, require_permission)
+        _set(cluster, {group: wrong[group] for group in changed}, before, require_permission)
         now = cluster.group_offsets(changed)
         for group, offsets in part.items():
             _require_set(cluster, group, offsets, now.get(group, offsets))
@@ -106,10 +107,14 @@ def _differing(known: Offsets, wanted: Offsets) -> Offsets:
     return {tp: offset for tp, offset in wanted.items() if known.get(tp) != offset}
 
 
-def _set(cluster: Cluster, wrong: Mapping[str, Offsets], require_permission: Callable[[], None]) -> None:
-    """Set offsets; raises the first problem once nothing is in flight any more."""
+def _set(
+    cluster: Cluster,
+    wrong: Mapping[str, Offsets],
+    before: Mapping[str, group_commits.Commits],
+    require_permission: Callable[[], None],
+) -> None:
+    """Set offsets, of groups that were at `before`; raises the first problem once nothing is in flight any more."""
     problems: list[Exception] = []
-    before = group_commits.read(cluster, wrong)
 
     def allowed() -> Iterator[str]:
         for group in wrong:

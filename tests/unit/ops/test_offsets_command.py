@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError
 from typer.testing import CliRunner, Result
 
-from kafka import lag, mirror_position
+from kafka import group_commits, lag, mirror_position
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.cli import app
@@ -300,7 +300,11 @@ def test_many_groups_are_read_set_and_read_back_together(monkeypatch: pytest.Mon
     """Where one is refused, those are named that stand where they were to be set."""
     tp = TopicPartition("items", 0)
     cluster: Any = Side("es-tgt", {tp: 10}, {})
-    reads, send = list[int](), cluster.admin.alter_consumer_group_offsets
+    reads, send, commits_of = list[int](), cluster.admin.alter_consumer_group_offsets, group_commits.read
+
+    def read_commits(cluster: Any, groups: Any) -> Any:
+        reads.append(len(list(groups)))
+        return commits_of(cluster, groups)
 
     def group_offsets_of(groups: Any) -> dict[str, dict[TopicPartition, int]]:
         reads.append(len(list(groups)))
@@ -311,6 +315,7 @@ def test_many_groups_are_read_set_and_read_back_together(monkeypatch: pytest.Mon
         return send(asked, **options)
 
     monkeypatch.setattr(cluster, "group_offsets", group_offsets_of)
+    monkeypatch.setattr(group_commits, "read", read_commits)
     wanted: Any = SimpleNamespace(groups={f"g{number:03}": {tp: 1 + number % 9} for number in range(300)})
     offset_plan.carry_out(cluster, wanted)
     assert cluster.held == wanted.groups

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kafka import group_commits
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
@@ -25,19 +26,19 @@ def lose(journal: Journal) -> None:
     journal.lease.lost = True
 
 
-def test_offsets_are_set_only_with_permission_which_is_asked_for_last() -> None:
+def test_offsets_are_set_only_with_permission_which_is_asked_for_last(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster: Any = Side("es-tgt", {ITEMS: 10}, {"orders": {ITEMS: 3}})
-    order, known = list[str](), cluster.group_offsets
+    order, known = list[str](), group_commits.read
 
-    def read(groups: list[str]) -> Any:
+    def read(cluster: Any, groups: Any) -> Any:
         order.append("read")
-        return known(groups)
+        return known(cluster, groups)
 
     def forbid() -> None:
         order.append("permission")
         raise OpsError("no longer")
 
-    cluster.group_offsets = read
+    monkeypatch.setattr(group_commits, "read", read)
 
     with pytest.raises(OpsError, match="no longer"):
         list(group_offsets.commit_each(cluster, [("orders", {ITEMS: 7})], forbid))
