@@ -144,8 +144,7 @@ class Soak:
                     if timer.is_alive():
                         timer.join(60)
         self.rows.append(self.verify())
-        if self.traffic.problems:
-            raise BenchmarkError(f"traffic: must flow without errors (got {'; '.join(self.traffic.problems[:5])}).")
+        self.traffic.require_no_problems()
 
     def _restart(self, how: str) -> None:
         self.restarts.append(Restart(round(time.monotonic() - self.began, 1), how))

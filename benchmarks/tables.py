@@ -70,8 +70,14 @@ DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 
 def filled(text: str) -> str:
     """Return the document with the tables of the results that are kept now."""
-    tables = {"verification": _verification, "groups": _groups, "soak": _soak, "distance": _distance}
-    tables |= {"failover": _failover, "nemesis": _nemesis}
+    tables = {
+        "verification": _verification,
+        "groups": _groups,
+        "failover": _failover,
+        "distance": _distance,
+        "soak": _soak,
+        "nemesis": _nemesis,
+    }
     for name, table in tables.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, found, rest = text.partition(begin)

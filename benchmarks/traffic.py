@@ -209,6 +209,11 @@ class Traffic:
             for thread in threads:
                 thread.join(self.answer_s)
 
+    def require_no_problems(self) -> None:
+        """Raise BenchmarkError with the first problems if there were any."""
+        if self.problems:
+            raise BenchmarkError(f"traffic: must flow without errors (got {'; '.join(self.problems[:5])}).")
+
     def _guarded(self, job: Callable[..., None], *arguments: str) -> None:
         try:
             job(*arguments)

@@ -61,8 +61,7 @@ class Nemesis:
                 soak.rows.append(row)
                 word = "agrees" if row["agrees"] else row["differences"]
                 tables.log(f"seed {self._seed}, phase {phase}: {row['verdict']}, found {row['found']}: {word}")
-        if soak.traffic.problems:
-            raise BenchmarkError(f"traffic: must flow without errors (got {'; '.join(soak.traffic.problems[:5])}).")
+        soak.traffic.require_no_problems()
 
     def inject(self, faults: Iterable[ScheduledFault]) -> None:
         """Let each fault begin and end at its time."""
