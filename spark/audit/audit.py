@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from pyspark.sql import SparkSession
 
@@ -24,7 +23,6 @@ from spark.audit.store import AuditStore, Role, Unread
 from spark.audit.stream import Reading, read
 from spark.audit.summary import About, summarized
 
-DRILLED_PER_ROUND = 20
 READ_WITHIN_S = 600.0
 RECREATED = "the topic was created again; what the audit had not read of the old one is gone"
 DELETED = "retention deleted records before the audit read them"
@@ -155,12 +153,16 @@ class Audit:
             self._judged[place] = Judged(place=place, source=source, target=target, verdict=verdict)
 
     def _drill_down(self) -> None:
-        """Name the records of faults that were not looked into yet, some in each round."""
+        """Name the records of faults that were not looked into yet; after an interval both sides are read again."""
+        ends = time.monotonic() + self._options.every_s
         faults = sorted(
             (one for one in self._judged.values() if one.verdict.state in FAULTS), key=lambda one: one.place
         )
-        new = (one for one in faults if self._store.found(one.place, one.key) is None)
-        for one in list(islice(new, DRILLED_PER_ROUND)):
+        for one in faults:
+            if time.monotonic() >= ends:
+                return
+            if self._store.found(one.place, one.key) is not None:
+                continue
             tp = TopicPartition(one.place.topic, one.place.partition)
             logs: dict[Role, TopicPartition] = {
                 "source": tp,
@@ -168,7 +170,7 @@ class Audit:
             }
             isolation = self._request.limits.isolation
             try:
-                records = records_of(self._clusters, logs, isolation, one.place, self._rule.bucket_ms)
+                records = records_of(self._clusters, logs, isolation, one, self._rule.bucket_ms)
                 self._store.keep_found(one.place, one.key, Found(records=tuple(records)))
             except DrillDownError as error:
                 self._store.keep_found(one.place, one.key, Found(not_found=str(error)))

@@ -46,6 +46,7 @@ class Sums:
     `a` and `b` are sums of the digests' words modulo 2**64. `read_ms` is when the newest of them was read, and
     `after_ms` up to when the side had been read before, when it was not there; milliseconds since 1970. `appended` are
     those whose timestamp is the broker's own, `inexact` those of which Spark may hold another form than Kafka does.
+    They lie from `start` to before `end` in the side's log, among records of other buckets; of none both are 0.
     """
 
     count: int = 0
@@ -55,6 +56,8 @@ class Sums:
     appended: int = 0
     inexact: int = 0
     after_ms: int = 0
+    start: int = 0
+    end: int = 0
 
     def __add__(self, other: "Sums") -> "Sums":
         return Sums(
@@ -65,6 +68,8 @@ class Sums:
             self.appended + other.appended,
             self.inexact + other.inexact,
             max(self.after_ms, other.after_ms),
+            min((one.start for one in (self, other) if one.count), default=0),
+            max(self.end, other.end),
         )
 
     def equals(self, other: "Sums") -> bool:

@@ -1,24 +1,22 @@
-"""Which records of a bucket are missing, extra or altered: the bucket is read once more, and compared one by one.
+"""Which records of a bucket are missing, extra or altered: its part of both logs is read again and compared.
 
 Reads by the consumer of the comparison without Spark: its digests are those of the sums. Owns no verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
-
 from contract.audit import AuditRecord
 from contract.fields import VerificationError
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
-from spark.audit.buckets import Place
+from spark.audit.buckets import Judged, Sums
 from spark.audit.store import Role
 from spark.comparison.difference import Row, pair
 from spark.comparison.reading import TIMESTAMP, ReadRange, read_ranges
 from spark.comparison.without_spark import row_of
 
 RECORDS_MAX = 1_000_000
-"""What is read of a log to name the records of a bucket; a bucket in front of more is not read."""
+"""What is read of a log to name the records of a bucket; one whose records lie further apart is not read."""
 SHOWN_MAX = 20
 
 
@@ -27,15 +25,17 @@ class DrillDownError(VerificationError):
 
 
 def records_of(
-    clusters: Mapping[Role, Cluster], logs: Mapping[Role, TopicPartition], isolation: str, place: Place, bucket_ms: int
+    clusters: Mapping[Role, Cluster], logs: Mapping[Role, TopicPartition], isolation: str, one: Judged, bucket_ms: int
 ) -> list[AuditRecord]:
     """Return the first SHOWN_MAX records that only one side holds, or of which both hold different versions.
 
-    `logs` are the partition's names on both sides. Raises DrillDownError if a log is too long to be read again, and
-    what reading raises.
+    `logs` are the partition's names on both sides. Raises DrillDownError if too much of a log would have to be read
+    again, and what reading raises.
     """
-    sides = {role: _rows(clusters[role], log, isolation, place, bucket_ms) for role, log in logs.items()}
-    return compared(sides["source"], sides["target"])
+    span = range(one.place.start_ms, one.place.start_ms + bucket_ms)
+    source = _rows(clusters["source"], logs["source"], isolation, one.source, span)
+    target = _rows(clusters["target"], logs["target"], isolation, one.target, span)
+    return compared(source, target)
 
 
 def compared(source: Sequence[Row], target: Sequence[Row]) -> list[AuditRecord]:
@@ -74,18 +74,17 @@ def _more_than(rows: Iterable[Row], others: Iterable[Row]) -> list[Row]:
     return found
 
 
-def _rows(cluster: Cluster, log: TopicPartition, isolation: str, place: Place, bucket_ms: int) -> list[Row]:
-    """Return the rows of a bucket. A timestamp may stand behind later ones: all from its first record on is read."""
-    start = cluster.offsets([log], OffsetSpec.for_timestamp(place.start_ms), isolation)[log]
-    end = cluster.ends([log], isolation)[log]
-    if not 0 <= start < end:
-        return []
-    if end - start > RECORDS_MAX:
+def _rows(cluster: Cluster, log: TopicPartition, isolation: str, sums: Sums, span: range) -> list[Row]:
+    """Return the rows of a log whose timestamps lie in a span of milliseconds, as far as they are still there."""
+    if sums.end - sums.start > RECORDS_MAX:
         raise DrillDownError(
-            f"{cluster.side.role} {cluster.side.alias}: topic {log.topic} partition {log.partition} has "
-            f"{end - start:,} offsets from the bucket on, more than the {RECORDS_MAX:,} that are read again"
+            f"{cluster.side.role} {cluster.side.alias}: topic {log.topic} partition {log.partition} has the bucket's "
+            f"records in {sums.end - sums.start:,} offsets, more than the {RECORDS_MAX:,} that are read again"
         )
+    start, end = max(sums.start, cluster.starts([log])[log]), min(sums.end, cluster.ends([log], isolation)[log])
+    if start >= end:
+        return []
     records = read_ranges(cluster, isolation, [ReadRange(*log, start, end)], lambda *_: None)[log]
     times = records[:, TIMESTAMP]
-    inside = records[(times >= place.start_ms) & (times < place.start_ms + bucket_ms)]
+    inside = records[(times >= span.start) & (times < span.stop)]
     return [row_of(record) for record in inside.tolist()]

@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS read_through (side TEXT PRIMARY KEY, at_ms INTEGER);
 CREATE TABLE IF NOT EXISTS sums (
     side TEXT, topic TEXT, partition INTEGER, start_ms INTEGER,
     count INTEGER, a TEXT, b TEXT, read_ms INTEGER, appended INTEGER, inexact INTEGER, after_ms INTEGER,
+    first INTEGER, next INTEGER,
     PRIMARY KEY (side, topic, partition, start_ms)
 );
 CREATE TABLE IF NOT EXISTS positions (
@@ -96,7 +97,7 @@ class AuditStore:
             for place, one in sums.items():
                 whole = self._of(side, place) + one
                 self._database.execute(
-                    "INSERT OR REPLACE INTO sums VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT OR REPLACE INTO sums VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (side, place.topic, place.partition, place.start_ms, *_row(whole)),
                 )
             self._database.executemany(
@@ -189,7 +190,7 @@ class AuditStore:
     def _of(self, side: Role, place: Place) -> Sums:
         with closing(
             self._database.execute(
-                "SELECT count, a, b, read_ms, appended, inexact, after_ms FROM sums "
+                "SELECT count, a, b, read_ms, appended, inexact, after_ms, first, next FROM sums "
                 "WHERE side = ? AND topic = ? AND partition = ? AND start_ms = ?",
                 (side, place.topic, place.partition, place.start_ms),
             )
@@ -208,7 +209,8 @@ class AuditStore:
 
 def _row(sums: Sums) -> tuple[object, ...]:
     # Words exceed SQLite's 63 bits.
-    return sums.count, str(sums.a), str(sums.b), sums.read_ms, sums.appended, sums.inexact, sums.after_ms
+    words = str(sums.a), str(sums.b)
+    return sums.count, *words, sums.read_ms, sums.appended, sums.inexact, sums.after_ms, sums.start, sums.end
 
 
 def _sums(row: Iterable[object]) -> Sums:

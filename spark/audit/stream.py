@@ -90,7 +90,7 @@ def _records(spark: SparkSession, reading: Reading) -> DataFrame:
 
 
 def added_up(records: DataFrame, reading: Reading) -> DataFrame:
-    """Return a row for each bucket of rows of the Kafka source: _BUCKET, count, appended, inexact, next_offset.
+    """Return a row for each bucket of rows of the Kafka source: _BUCKET, count, appended, inexact, and its offsets.
 
     The sum of a word is that of its upper and that of its lower 32 bits (`a_upper`, `a_lower`, and so for `b`).
     Records from before the audit began have no bucket; their offsets count as read.
@@ -112,6 +112,7 @@ def added_up(records: DataFrame, reading: Reading) -> DataFrame:
         *(half for word in ("a", "b") for half in _halves(word)),
         F.sum("appended").alias("appended"),
         F.sum("inexact").alias("inexact"),
+        F.min("offset").alias("first_offset"),
         (F.max("offset") + 1).alias("next_offset"),
     )
 
@@ -142,9 +143,8 @@ def _adding(reading: Reading, store: AuditStore, failures: list[Exception]) -> C
             next_offsets[tp] = max(next_offsets.get(tp, 0), row.next_offset)
             if row.start_ms is not None:
                 parts = (((row.a_upper << 32) + row.a_lower) % WORD, ((row.b_upper << 32) + row.b_lower) % WORD)
-                sums[Place(*tp, row.start_ms)] = Sums(
-                    row["count"], *parts, read_ms, row.appended, row.inexact, after_ms
-                )
+                kinds, offsets = (row.appended, row.inexact), (row.first_offset, row.next_offset)
+                sums[Place(*tp, row.start_ms)] = Sums(row["count"], *parts, read_ms, *kinds, after_ms, *offsets)
         store.add(reading.role, number, sums, next_offsets)
 
     return add

@@ -108,11 +108,14 @@ def test_what_may_not_have_been_read_is_unknown_and_neither_lost_nor_complete() 
 
 def test_sums_do_not_depend_on_the_order_and_count_a_record_twice_that_is_there_twice() -> None:
     chance = random.Random(1)  # noqa: S311 - no secret is made of it
-    parts = [Sums(1, chance.randrange(WORD), chance.randrange(WORD), number) for number in range(200)]
+    parts = [
+        Sums(1, chance.randrange(WORD), chance.randrange(WORD), number, start=number + 40, end=number + 41)
+        for number in range(200)
+    ]
     shuffled = chance.sample(parts, len(parts))
     whole, other = sum(parts, Sums()), sum(shuffled, Sums())
     assert whole == other
-    assert (whole.count, whole.read_ms) == (200, 199)
+    assert (whole.count, whole.read_ms, whole.start, whole.end) == (200, 199, 40, 240)
     assert not (whole + parts[3]).equals(whole)
     doubled_for_lost = sum(parts[1:], Sums()) + parts[1]
     assert doubled_for_lost.count == whole.count

@@ -1,6 +1,7 @@
 """The audit's state: a batch is added once, however often it is repeated, and survives the process."""
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from spark.audit.buckets import WORD, Place, Sums
 from spark.audit.store import AuditStore, AuditStoreError, Unread
 
 PLACE, ITEMS = Place("items", 0, 60_000), TopicPartition("items", 0)
-SUMS = Sums(2, WORD - 1, 5, 61_000, 0, 1, 51_000)
+SUMS = Sums(2, WORD - 1, 5, 61_000, 0, 1, 51_000, 5, 7)
+LATER = replace(SUMS, start=12, end=20)
 
 
 def store(folder: Path, identity: str = "mirror mm2", from_ms: int = 60_000) -> AuditStore:
@@ -23,11 +25,11 @@ def test_a_batch_that_is_repeated_is_added_once(tmp_path: Path) -> None:
     first.close()
     again = store(tmp_path, from_ms=999)
     assert not again.add("source", 0, {PLACE: SUMS}, {ITEMS: 7})
-    assert again.add("source", 1, {PLACE: SUMS}, {ITEMS: 9})
+    assert again.add("source", 1, {PLACE: LATER}, {ITEMS: 20})
     assert again.add("target", 0, {PLACE: SUMS}, {ITEMS: 3})
     assert again.from_ms == 60_000, "the audit goes on where it began"
-    assert list(again.buckets()) == [(PLACE, Sums(4, WORD - 2, 10, 61_000, 0, 2, 51_000), SUMS)]
-    assert (again.positions("source"), again.positions("target")) == ({ITEMS: 9}, {ITEMS: 3})
+    assert list(again.buckets()) == [(PLACE, Sums(4, WORD - 2, 10, 61_000, 0, 2, 51_000, 5, 20), SUMS)]
+    assert (again.positions("source"), again.positions("target")) == ({ITEMS: 20}, {ITEMS: 3})
 
 
 def test_a_batch_is_added_as_a_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def test_a_batch_is_added_up_by_partition_and_time(spark: SparkSession) -> None:
         Place("items", 0, FROM_MS + 60_000): expected(second),
         Place("items", 1, FROM_MS): expected(other),
     }
+    assert [(one.start, one.end) for _, one in sorted(sums.items())] == [(0, 101), (101, 106), (8, 9)]
     assert all(one.read_ms > FROM_MS - 10**12 and one.after_ms == READ_THROUGH for one in sums.values())
     assert next_offsets == {("items", 0): 106, ("items", 1): 9, ("items", 2): 41}
 
