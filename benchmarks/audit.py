@@ -255,7 +255,8 @@ def measure(clusters: Clusters, folder: Path, minutes: float, rate: int, seed: i
     with auditing(clusters, folder) as process:
         _until("the audit has read both sides", process, lambda: document(folder) is not None, STARTED_WITHIN_S)
         idle_rate = _sampled(idle, process, IDLE_S)
-        writer = threading.Thread(target=traffic.write, args=(minutes * 60, rate, chance))
+        # An audit that fails ends the benchmark, whoever still writes.
+        writer = threading.Thread(target=traffic.write, args=(minutes * 60, rate, chance), daemon=True)
         tables.log(f"traffic: {rate} records/s for {minutes:g} minutes, {len(traffic.faults)} faults")
         writer.start()
         rates = [_sampled(busy, process, minutes * 30)]
