@@ -6,7 +6,6 @@ The position is the one that the source connector has committed, so up to one in
 
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,6 +102,8 @@ class LagMeter:
         self, source: Cluster, request: Request, reader: PositionReader | None, partitions: Iterable[TopicPartition]
     ) -> None:
         self.lag = Lag()
+        self.unanswered: str | None = None
+        """Why the last `at_end` has measured nothing, without a full stop."""
         self._source = source
         self._isolation = request.limits.isolation
         self._reader = reader
@@ -116,8 +117,11 @@ class LagMeter:
 
     def at_end(self) -> None:
         """Measure when everything has been compared; a cluster that no longer answers leaves it unknown."""
-        with suppress(ClusterError):
+        self.unanswered = None
+        try:
             self.lag.at_end = self._measure()
+        except ClusterError as error:
+            self.unanswered = str(error).rstrip(".")
 
     def sample(self, positions: Mapping[TopicPartition, int]) -> None:
         """Take one point of the series; the distance of the points grows so that they never are too many."""

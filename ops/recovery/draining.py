@@ -6,12 +6,13 @@ Owns the wait and its deadline. Does not stop who writes: that is the applicatio
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from contract.verification_request import Request
 from kafka import mirror_position
 from kafka.cluster import Cluster
+from kafka.errors import ClusterError, DeniedError
 from kafka.lag import LagMeter, Measure
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
@@ -33,37 +34,40 @@ def drain(
 ) -> dict[str, Any]:
     """Return the source's ends once nothing was added for `QUIET_S`, no transaction is open and nothing left to copy.
 
+    A cluster that does not answer is waited for, and its quiet time begins again: nobody knows what was written.
     Raises OpsError at the deadline, with what is still being written or copied, and who is known to have the right to.
     """
     reader, why = mirror_position.open_reader(target, request, say)
     if reader is None:
         raise OpsError(f"mirror {request.mirror.name}: its position must be known to drain it. {why}")
     try:
-        deadline, quiet_since, logged = time.monotonic() + within_s, time.monotonic(), 0.0
+        wait, quiet_since = _Wait(within_s, say), time.monotonic()
         ends: dict[TopicPartition, int] | None = None
         meter, measured = None, list[TopicPartition]()
         while True:
-            topic_partitions = _places(source, request)
-            if meter is None or topic_partitions != measured:
-                meter, measured = LagMeter(source, request, reader, topic_partitions), topic_partitions
-            measure = _measured(meter)
-            now, stable = (
-                source.ends(topic_partitions, "read_uncommitted"),
-                source.ends(topic_partitions, "read_committed"),
-            )
+            try:
+                topic_partitions = _places(source, request)
+                if meter is None or topic_partitions != measured:
+                    meter, measured = LagMeter(source, request, reader, topic_partitions), topic_partitions
+                measure = _measured(meter)
+                now, stable = (
+                    source.ends(topic_partitions, "read_uncommitted"),
+                    source.ends(topic_partitions, "read_committed"),
+                )
+            except ClusterError as error:
+                wait.for_answer(error)
+                quiet_since = time.monotonic()
+                continue
             grown = {} if ends is None else {tp: end for tp, end in now.items() if end != ends.get(tp)}
             open_ = [tp for tp in topic_partitions if stable[tp] < now[tp]]
             quiet_since = time.monotonic() if grown else quiet_since
             quiet_s = time.monotonic() - quiet_since
             if measure is not None and measure.records == 0 and not grown and not open_ and quiet_s >= QUIET_S:
                 return {"ends": format_places(now), "records": sum(now.values())}
-            if time.monotonic() >= deadline:
-                raise _late(source, request, _Unrest(grown, open_, quiet_s, who_may_write), measure, within_s)
-            if time.monotonic() - logged >= LOG_EVERY_S:
-                logged = time.monotonic()
-                say(f"  {_state(measure.records if measure is not None else None, quiet_s)}")
+            if wait.over:
+                raise _late(source, request, _Unrest(grown, open_, quiet_s, who_may_write), meter, within_s)
+            wait.pause(_state(meter, quiet_s))
             ends = now
-            time.sleep(EVERY_S)
     finally:
         reader.close()
 
@@ -82,18 +86,26 @@ def noted_end(ends: Mapping[TopicPartition, int], tp: TopicPartition, end: int) 
 
 
 def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float, say: Callable[[str], None]) -> None:
-    """Wait until the mirror was once as far as its source; who writes there may go on. Raises OpsError."""
+    """Wait until the mirror was once as far as its source; who writes there may go on. Raises OpsError.
+
+    A cluster that does not answer is waited for.
+    """
     mirror = request.mirror
     reader, why = mirror_position.open_reader(target, request, say)
     if reader is None:
         raise OpsError(f"mirror {mirror.name}: its position must be known to follow it. {why}")
     try:
-        topic_partitions = _places(source, request)
-        ends = source.ends(topic_partitions, request.limits.isolation)
-        meter, deadline, logged = LagMeter(source, request, reader, topic_partitions), time.monotonic() + within_s, 0.0
+        wait = _Wait(within_s, say)
         while True:
-            meter.at_end()
-            measure = meter.lag.at_end
+            try:
+                topic_partitions = _places(source, request)
+                ends = source.ends(topic_partitions, request.limits.isolation)
+                break
+            except ClusterError as error:
+                wait.for_answer(error)
+        meter = LagMeter(source, request, reader, topic_partitions)
+        while True:
+            measure = _measured(meter)
             reached = (
                 {TopicPartition(one.topic, one.partition): one.source_end - one.records for one in measure.partitions}
                 if measure
@@ -102,12 +114,9 @@ def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float
             behind = {tp: end - reached.get(tp, 0) for tp, end in ends.items() if reached.get(tp, 0) < end}
             if measure is not None and not behind:
                 return
-            if time.monotonic() >= deadline:
-                raise _late(source, request, _Unrest({}, [], QUIET_S), measure, within_s)
-            if time.monotonic() - logged >= 5.0:
-                logged = time.monotonic()
-                say(f"  {sum(behind.values())} records to copy")
-            time.sleep(EVERY_S)
+            if wait.over:
+                raise _late(source, request, _Unrest({}, [], QUIET_S), meter, within_s)
+            wait.pause(f"{sum(behind.values())} records to copy" if measure else _no_position(meter))
     finally:
         reader.close()
 
@@ -160,9 +169,45 @@ def _measured(meter: LagMeter) -> Measure | None:
     return meter.lag.at_end
 
 
-def _state(left: int | None, quiet_s: float) -> str:
-    copied = "the mirror's position cannot be read" if left is None else f"{left} records to copy"
+def _state(meter: LagMeter, quiet_s: float) -> str:
+    measure = meter.lag.at_end
+    copied = _no_position(meter) if measure is None else f"{measure.records} records to copy"
     return f"{copied}, nothing written for {quiet_s:.0f} s"
+
+
+def _no_position(meter: LagMeter) -> str:
+    return f"the mirror's position cannot be read{f' ({meter.unanswered})' if meter.unanswered else ''}"
+
+
+@dataclass
+class _Wait:
+    """A wait with a deadline, which says every `LOG_EVERY_S` seconds what it waits for."""
+
+    within_s: float
+    say: Callable[[str], None]
+    began: float = field(default_factory=lambda: time.monotonic())
+    logged: float | None = None
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self.began + self.within_s
+
+    def pause(self, what: str) -> None:
+        if self.logged is None or time.monotonic() - self.logged >= LOG_EVERY_S:
+            self.logged = time.monotonic()
+            self.say(f"  {what}")
+        time.sleep(EVERY_S)
+
+    def for_answer(self, error: ClusterError) -> None:
+        """Wait before a cluster is asked again; raises OpsError at the deadline, and a missing right at once."""
+        if isinstance(error, DeniedError):
+            raise error
+        if self.over:
+            raise OpsError(
+                f"{error} It must answer within {self.within_s:.0f} s. Run the command again once it does; who is "
+                "active has not changed."
+            )
+        self.pause(f"waiting for an answer: {error}")
 
 
 @dataclass(frozen=True)
@@ -181,8 +226,8 @@ def _places(side: Cluster, request: Request) -> list[TopicPartition]:
     return sorted(TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas)
 
 
-def _late(source: Cluster, request: Request, unrest: _Unrest, measure: Measure | None, within_s: float) -> OpsError:
-    alias, mirror = source.side.alias, request.mirror.name
+def _late(source: Cluster, request: Request, unrest: _Unrest, meter: LagMeter, within_s: float) -> OpsError:
+    alias, mirror, measure = source.side.alias, request.mirror.name, meter.lag.at_end
     if unrest.grown or unrest.quiet_s < QUIET_S:
         who = f"These may write: {unrest.who_may_write}. " if unrest.who_may_write else ""
         return OpsError(
@@ -198,7 +243,8 @@ def _late(source: Cluster, request: Request, unrest: _Unrest, measure: Measure |
         )
     if measure is None:
         return OpsError(
-            f"mirror {mirror}: its position must be readable (got none within {within_s:.0f} s). "
+            f"mirror {mirror}: its position must be readable (got none within {within_s:.0f} s"
+            f"{f': {meter.unanswered}' if meter.unanswered else ''}). "
             "See `python -m ops status`; who is active has not changed."
         )
     behind = [f"{one.topic}-{one.partition} by {one.records}" for one in measure.partitions if one.records]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kafka import lag, mirror_position
-from kafka.errors import ClusterError
+from kafka.errors import ClusterError, DeniedError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import draining
@@ -200,8 +200,12 @@ def test_a_partition_that_was_never_copied_is_behind_by_all_it_holds(clock: Cloc
 
 def test_positions_that_cannot_be_read_are_reported(clock: Clock, source: Any, reader: Reader) -> None:
     reader.at = None
-    with pytest.raises(OpsError, match=r"mirror mm2: its position must be readable \(got none within 60 s\)"):
+    with pytest.raises(OpsError) as caught:
         drain(source)
+    assert str(caught.value) == (
+        "mirror mm2: its position must be readable (got none within 60 s: target es-tgt: topic mm2-offsets could not be "
+        "read). See `python -m ops status`; who is active has not changed."
+    )
 
 
 def test_a_position_that_was_read_before_the_last_record_does_not_count(
@@ -253,6 +257,100 @@ def test_catching_up_has_a_deadline(clock: Clock, source: Any, reader: Reader) -
     with pytest.raises(OpsError, match="items-0 by 3"):
         draining.catch_up(source, target, REQUEST, WITHIN_S, said.append)
     assert said[0] == "  3 records to copy"
+
+
+SILENT = ClusterError("source es-src: cannot list topics: Local: Timed out. Check that the brokers are up.")
+
+
+def is_silent(clock: Clock, source: Any, until: float, then: Callable[[], None] = lambda: None) -> None:
+    """Let a cluster give no answer until a moment, and something happen at it before the first one after."""
+    pending = [then]
+
+    def act() -> None:
+        if clock.now < until:
+            raise SILENT
+        if pending:
+            pending.pop()()
+
+    source.at = act
+
+
+def test_a_line_that_is_cut_while_a_side_is_drained_is_waited_for_and_named(
+    clock: Clock, source: Any, reader: Reader
+) -> None:
+    began, said = clock.now, list[str]()
+    is_silent(clock, source, began + 30)
+    assert drain(source, say=said.append)["records"] == 15
+    assert clock.now - began >= 30 + draining.QUIET_S, "what was written while nobody answered is not known"
+    assert said[0] == f"  waiting for an answer: {SILENT}"
+    assert len([line for line in said if "waiting for an answer" in line]) == 30 / draining.LOG_EVERY_S
+
+
+def test_what_was_written_behind_a_cut_line_is_seen_and_copied_before_the_side_is_drained(
+    clock: Clock, source: Any, reader: Reader
+) -> None:
+    def write() -> None:
+        source.log[ITEMS] += 3
+
+    is_silent(clock, source, clock.now + 30, write)
+    with pytest.raises(OpsError, match="still behind: items-0 by 3"):
+        drain(source)
+
+
+def test_a_line_that_stays_cut_ends_the_drain_at_its_deadline(clock: Clock, source: Any, reader: Reader) -> None:
+    began = clock.now
+    is_silent(clock, source, began + 10 * WITHIN_S)
+    with pytest.raises(OpsError) as caught:
+        drain(source)
+    assert str(caught.value) == (
+        f"{SILENT} It must answer within 60 s. Run the command again once it does; who is active has not changed."
+    )
+    assert clock.now - began <= WITHIN_S + 2 * draining.EVERY_S
+    assert reader.closed == 1
+
+
+@pytest.mark.parametrize("waits", ["drain", "catch_up"])
+def test_a_right_that_is_missing_ends_a_wait_at_once(clock: Clock, source: Any, reader: Reader, waits: str) -> None:
+    began, denied = clock.now, DeniedError("source es-src: user u may not Describe topic items.")
+
+    def act() -> None:
+        raise denied
+
+    source.at = act
+    with pytest.raises(DeniedError, match="may not Describe"):
+        {"drain": drain, "catch_up": catch_up}[waits](source)
+    assert clock.now == began
+
+
+def catch_up(source: Any, say: Callable[[str], None] = lambda _: None) -> None:
+    target: Any = Side("es-tgt", {})
+    draining.catch_up(source, target, REQUEST, WITHIN_S, say)
+
+
+def test_catching_up_waits_for_a_line_that_is_cut(clock: Clock, source: Any, reader: Reader) -> None:
+    began, said = clock.now, list[str]()
+    is_silent(clock, source, began + 30)
+    catch_up(source, said.append)
+    assert clock.now - began >= 30
+    assert said[0] == f"  waiting for an answer: {SILENT}"
+
+
+def test_catching_up_names_the_line_that_is_cut_after_it_has_begun(clock: Clock, source: Any, reader: Reader) -> None:
+    reader.at, began, said = {ITEMS: 6, STORE: 4}, clock.now, list[str]()
+
+    def act() -> None:
+        if clock.now > began:
+            raise SILENT
+
+    source.at = act
+    with pytest.raises(OpsError) as caught:
+        catch_up(source, said.append)
+    assert str(caught.value) == (
+        f"mirror mm2: its position must be readable (got none within 60 s: {str(SILENT).rstrip('.')}). See `python -m ops status`; who is "
+        "active has not changed."
+    )
+    assert said[0] == "  3 records to copy"
+    assert said[-1] == f"  the mirror's position cannot be read ({str(SILENT).rstrip('.')})"
 
 
 def test_a_side_has_settled_when_it_does_not_grow_between_two_snapshots(clock: Clock) -> None:
