@@ -6,28 +6,15 @@ What counts at the end is the truth: each record that was acknowledged is once o
 has left to read what it had left, and no fence is left behind. The tests come in the order of a site's life.
 """
 
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
 
-from ops.doctor.command import collect
-from ops.doctor.diagnosis import diagnose
-from ops.recovery import fencing, mirror_context
-from ops.recovery.journal import Journal
-from ops.recovery.operation import INTERRUPTED, NOTHING_CHANGED, UNDER_WAY, Progress, of_journal
+from ops.recovery.operation import NOTHING_CHANGED, UNDER_WAY
 from ops.recovery.target_fence import TARGET_FENCED
 from tests.support.waiting import wait_until
 
-from ...support import records
 from ...support.api_proxy import ApiServerProxy
 from ...support.killed_commands import (
     API,
@@ -39,15 +26,20 @@ from ...support.killed_commands import (
     notes,
     pulumis,
 )
-from ...support.projects import KEY, TESTER, Project
+from ...support.projects import KEY, Project
+from ...support.recovery_site import (
+    BOSS,
+    FAILBACK,
+    FAILOVER,
+    GROUPS,
+    SOURCE,
+    TARGET,
+    Site,
+    without_shim,
+)
 from ...support.running_sandbox import Sandbox
 
-SOURCE, TARGET, MIRROR, TOPIC = "dev", "stg", "mm2", "items"
-BOSS = "boss"
-GROUPS = [f"group-{number}" for number in range(6)]
-FAILOVER = ("failover", "--to", TARGET, "--exact", "--yes", "--json")
 UNPLANNED = ("failover", "--to", TARGET, "--unplanned", "--yes", "--json")
-FAILBACK = ("failback", "--to", SOURCE, "--yes", "--json")
 OTHER_MACHINE = ("unshare", "--map-root-user", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh")
 NOTHING_WRITTEN, VERIFYING, GROUP_SET = "nothing written for", r"^  \S", "^  group "
 USERS, COPY, CLIENTS, ANY_MIRROR = "kafkausers/", "secrets/mm2-break-glass", "secrets/mm2-clients", "kafkamirrormaker2s"
@@ -98,139 +90,6 @@ def tried(every: Sequence[Interruption], nightly: bool) -> list[Interruption]:
     return [one for one in every if nightly or not one.nightly]
 
 
-class Site:
-    """The pair. `acknowledged` are the records that the brokers have taken, wherever that was."""
-
-    def __init__(self, project: Project, killer: Killer) -> None:
-        self.project = project
-        self.killer = killer
-        self.acknowledged: set[str] = set()
-
-    def write(self, stack: str, number: int = 1, user: str = TESTER) -> bool:
-        """Write records that are new; return whether the user is allowed to."""
-        values = [f"record {len(self.acknowledged) + each}" for each in range(number)]
-        try:
-            records.write(self.project.client(stack, user), TOPIC, values)
-        except AssertionError as error:
-            if "TOPIC_AUTHORIZATION_FAILED" not in str(error):
-                raise
-            return False
-        self.acknowledged.update(values)
-        return True
-
-    def held(self, stack: str) -> set[str]:
-        """The records of a side; each must be there once."""
-        found = records.read(self.project.client(stack), TOPIC)
-        assert len(found) == len(set(found)), "a record stands twice"
-        return set(found)
-
-    def offsets(self, stack: str) -> dict[str, dict[str, int]]:
-        """Where each group stands on a side, as a journal has it."""
-        admin = AdminClient(self.project.client(stack))
-        found = {}
-        for group in GROUPS:
-            answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=10)
-            of_group = answer[group].result(20).topic_partitions
-            found[group] = {f"{each.topic}-{each.partition}": each.offset for each in of_group}
-        return found
-
-    def unread(self, stack: str) -> dict[str, set[str]]:
-        """What each group has left to read on a side."""
-        return {group: self._from(stack, offsets) for group, offsets in self.offsets(stack).items()}
-
-    def read_on(self, stack: str, group: str, number: int) -> None:
-        """Let a group read some records of each partition, as far as there are any."""
-        consumer = Consumer(self.project.client(stack) | {"group.id": group, "enable.auto.commit": False})
-        try:
-            partitions = [
-                TopicPartition(TOPIC, number) for number in consumer.list_topics(TOPIC).topics[TOPIC].partitions
-            ]
-            wanted = []
-            for at in records.committed_by(consumer, partitions):
-                begin, end = consumer.get_watermark_offsets(at, timeout=10)
-                wanted.append(TopicPartition(TOPIC, at.partition, min(end, max(begin, at.offset) + number)))
-            records.commit(consumer, wanted)
-        finally:
-            consumer.close()
-
-    def _from(self, stack: str, offsets: dict[str, int]) -> set[str]:
-        """The records of a side from these offsets on."""
-        client = self.project.client(stack) | {"group.id": "reader", "enable.auto.commit": False}
-        consumer = Consumer(client)
-        found = set[str]()
-        try:
-            for place, offset in offsets.items():
-                part = TopicPartition(TOPIC, int(place.rpartition("-")[2]), offset)
-                _, end = consumer.get_watermark_offsets(part, timeout=10)
-                consumer.assign([part])
-                wait_until(f"{place} is read", partial(_read, consumer, found, part, end), 30)
-        finally:
-            consumer.close()
-        return found
-
-    def journal(self) -> Journal:
-        return Journal.load(self.project.namespace(TARGET), MIRROR, self.killer.environment)
-
-    def progress(self) -> Progress | None:
-        """How far the operation is, as `status` reports it."""
-        journal = self.journal()
-        return of_journal(journal, TARGET, self.project.folder, journal.holder)
-
-    def interrupt(self, one: Interruption, *words: str) -> None:
-        """Let it happen; afterwards the step must be reported as the one that the next command goes on with."""
-        began = time.monotonic()
-        self.killer.interrupt(one, *words)
-        sys.stderr.write(f"{words[0]}: {one.who} ended in {one.step}, after {time.monotonic() - began:.0f} s\n")
-        found, journal = self.progress(), self.journal()
-        assert found is not None, one
-        assert (found.step, one.step in journal.steps) == (one.step, False), one
-        assert found.state == (INTERRUPTED if journal.may_have_changed else NOTHING_CHANGED), one
-
-    def status(self) -> dict[str, Any]:
-        code, found, said = self.killer.finish("status", "--stack", TARGET, "--json")
-        assert code in (0, 1), said
-        return found
-
-    def findings(self) -> list[str]:
-        """Names of the doctor's findings about the fence."""
-        environment = {**os.environ, **self.killer.environment}
-        pair = mirror_context.load(TARGET, MIRROR, environment, self.project.folder)
-        found = diagnose(collect(pair, environment, lambda _: None, debug=True))
-        about = (fencing.LEFT_BEHIND, fencing.TAKES_WRITES, TARGET_FENCED)
-        return [one.trouble for one in found if one.trouble in about]
-
-    def require_nothing_left_to_deploy(self, stack: str) -> None:
-        """Assert that Pulumi agrees with all that was changed."""
-        result = subprocess.run(
-            ["pulumi", "preview", "--refresh", "--expect-no-changes", "--diff", "--non-interactive", "-s", stack],
-            cwd=self.project.folder,
-            env=dict(self.killer.environment),
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
-
-    @property
-    def is_fenced(self) -> bool:
-        """Whether the source is, by its stack file and by its users."""
-        found = self.project.sandbox.get("kafkauser", "-n", self.project.namespace(SOURCE), TESTER)
-        rules = (found["spec"].get("authorization") or {}).get("acls") or []
-        declared = f"{KEY}fence" in (self.project.folder / f"Pulumi.{SOURCE}.yaml").read_text("utf-8")
-        assert any(rule["type"] == "deny" for rule in rules) == declared, "stack file and KafkaUser differ"
-        return declared
-
-
-def _read(consumer: Consumer, found: set[str], part: TopicPartition, end: int) -> bool:
-    """Whether the partition is read to its end."""
-    for message in consumer.consume(500, timeout=0.2):
-        assert message.error() is None, message.error()
-        found.add((message.value() or b"").decode())
-    (at,) = consumer.position([part])
-    return max(at.offset, part.offset) >= end
-
-
 @pytest.fixture(scope="module")
 def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The pair, whose source has a super user and an application user, TESTER, with rights on all topics."""
@@ -252,14 +111,6 @@ def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     finally:
         proxy.close()
         project.destroy(TARGET, SOURCE)
-
-
-def without_shim(sandbox: Sandbox) -> dict[str, str]:
-    """The environment of Pulumi itself: the sandbox's own would give it a kubeconfig, and be killed in its place."""
-    environment = sandbox.environment()
-    shim = f"{sandbox.state.path / 'bin'}:"
-    assert environment["PATH"].startswith(shim)
-    return {**environment, "PATH": environment["PATH"].removeprefix(shim)}
 
 
 def test_a_planned_failover_that_is_killed_in_its_steps_loses_and_claims_nothing(site: Site, nightly: bool) -> None:

@@ -203,8 +203,8 @@ def test_positions_that_cannot_be_read_are_reported(clock: Clock, source: Any, r
     with pytest.raises(OpsError) as caught:
         drain(source)
     assert str(caught.value) == (
-        "mirror mm2: its position must be readable (got none within 60 s: target es-tgt: topic mm2-offsets could not be "
-        "read). See `python -m ops status`; who is active has not changed."
+        "mirror mm2: its position must be readable (got none within 60 s: target es-tgt: topic mm2-offsets could not "
+        "be read). See `python -m ops status`; who is active has not changed."
     )
 
 
@@ -346,8 +346,8 @@ def test_catching_up_names_the_line_that_is_cut_after_it_has_begun(clock: Clock,
     with pytest.raises(OpsError) as caught:
         catch_up(source, said.append)
     assert str(caught.value) == (
-        f"mirror mm2: its position must be readable (got none within 60 s: {str(SILENT).rstrip('.')}). See `python -m ops status`; who is "
-        "active has not changed."
+        f"mirror mm2: its position must be readable (got none within 60 s: {str(SILENT).rstrip('.')}). "
+        "See `python -m ops status`; who is active has not changed."
     )
     assert said[0] == "  3 records to copy"
     assert said[-1] == f"  the mirror's position cannot be read ({str(SILENT).rstrip('.')})"
