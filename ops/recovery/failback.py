@@ -7,6 +7,7 @@ journal, the plan, or the question whether to begin.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -250,8 +251,8 @@ class Failback:
         proof = self._way_back(back).of_now(here)
         wanted = proof.exact(back, self._ends(there))
         group_offsets.wait_until_inactive(there, wanted, self.say)
-        in_order = sorted(wanted.items())
-        for group, topic_partitions in group_offsets.commit_each(there, in_order, self.journal.require_held):
+        in_order, report = sorted(wanted.items()), partial(group_offsets.report_set_back, self.say)
+        for group, topic_partitions in group_offsets.commit_each(there, in_order, self.journal.require_held, report):
             self.say(f"  group {group}: exact in {len(topic_partitions)} partitions")
         stood, places = proof.committed(), draining.format_places
         return {

@@ -321,12 +321,19 @@ class Failover:
         if not self.options.exact:
             set_now = on_target.set_synced(stood)
             return {"groups": {group: {**costs.get(group, {}), **found} for group, found in set_now.items()}}
-        groups = {}
+        groups: dict[str, Facts] = {}
+        back: dict[str, Mapping[str, int]] = {}
+
+        def set_back(group: str, before: Mapping[TopicPartition, int], to: Mapping[TopicPartition, int]) -> None:
+            group_offsets.report_set_back(self.say, group, before, to)
+            back[group] = draining.format_places({tp: before[tp] - offset for tp, offset in to.items()})
+
         wanted = sorted(proof.exact(self.pair, self._ends(target)).items())
-        for group, offsets in group_offsets.commit_each(target, wanted, self.journal.require_held):
+        for group, offsets in group_offsets.commit_each(target, wanted, self.journal.require_held, set_back):
             self.say(f"  group {group}: exact in {len(offsets)} partitions")
             places, left = draining.format_places(offsets), on_target.left(offsets)
-            groups[group] = {"repeated": 0, "skipped": 0, "offsets": places, "left": left}
+            noted = {"setBack": back[group]} if group in back else {}
+            groups[group] = {"repeated": 0, "skipped": 0, "offsets": places, "left": left, **noted}
         return {"groups": groups}
 
     def _costs(self, proof: translation.Proof) -> dict[str, dict[str, int]]:

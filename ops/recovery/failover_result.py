@@ -35,8 +35,9 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
     `pendingFence` is the reason why, after an unplanned one, the source is not fenced yet.
     A group's `repeated` is None where the source could not be asked: at most `left`, which it
     has to read on the target. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of
-    the application decides. After an unplanned failover `setBack` has the offsets by which a group was set back to what
-    the mirror has translated, and `mayBeSkipped` the records in front of an offset of which it has translated nothing.
+    the application decides. `setBack` has the offsets by which a group was set back: after an unplanned failover to
+    what the mirror has translated, with exact offsets to these. After an unplanned one `mayBeSkipped` has the records
+    in front of an offset of which it has translated nothing.
     `translated`: whether it has translated anything of the group. `translationUnknown` says why nobody can tell.
     """
     steps = journal.steps
@@ -133,7 +134,9 @@ def _notes(done: Mapping[str, Any]) -> list[Text]:
     untranslated = [group for group, each in done["groups"].items() if not each["translated"]]
     if untranslated and not why:
         found.append(Text(f"{format_names(untranslated)}: nothing translated by the mirror, left as on the target."))
-    noted = {group: lines for group, each in done["groups"].items() if (lines := _notes_of(group, each))}
+    noted = {
+        group: lines for group, each in done["groups"].items() if (lines := _notes_of(group, each, done.get("exact")))
+    }
     # What may be skipped comes first: it is what somebody must do something about.
     urgent = sorted(noted, key=lambda group: not done["groups"][group]["mayBeSkipped"])
     found += [line for group in urgent[:GROUPS_SHOWN] for line in noted[group]]
@@ -142,7 +145,7 @@ def _notes(done: Mapping[str, Any]) -> list[Text]:
     return found
 
 
-def _notes_of(group: str, each: Mapping[str, Any]) -> list[Text]:
+def _notes_of(group: str, each: Mapping[str, Any], exact: bool | None) -> list[Text]:
     """What the table does not say of one group, a line each."""
     found = []
     if missing := each["withoutPosition"]:
@@ -156,8 +159,8 @@ def _notes_of(group: str, each: Mapping[str, Any]) -> list[Text]:
     if back := each["setBack"]:
         found.append(
             Text(
-                f"! group {group}: set back to what the mirror has translated, so that it skips nothing "
-                f"({stranded_records.named(back)}).",
+                f"! group {group}: set back to {'its exact offset' if exact else 'what the mirror has translated'}, so "
+                f"that it skips nothing ({stranded_records.named(back)}).",
                 "yellow",
             )
         )

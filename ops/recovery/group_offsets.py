@@ -1,29 +1,26 @@
-"""Offsets of consumer groups: set while a group is inactive, and read back; those that MirrorMaker has translated too.
+"""Offsets of consumer groups: set while a group is inactive, and read back; and what is left to read from there.
 
-Owns the one way in which a command changes a group's position; and which offset on the target MirrorMaker's checkpoints
-and offset syncs prove for a group, without the source, and what is left to read from there. Does not own the exact
-offsets, which are found by the records.
+Owns the one way in which a command changes a group's position. Does not own what MirrorMaker has translated of a group
+(`translated_offsets.py`), nor the exact offsets, which are found by the records.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
 
-from kafka import checkpoints, group_commits, in_flight
-from kafka.checkpoints import OffsetTranslation
+from kafka import group_commits, in_flight
 from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.group_commits import CommittedOffset
 from kafka.groups import IDLE, LogRange
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import draining
+from ops.recovery import draining, translated_offsets
 from ops.recovery.mirror_context import MirrorContext
-from ops.recovery.translation import Offsets as OffsetsOfGroups
 from settings.text import format_names
 
 Offsets = Mapping[TopicPartition, int]
@@ -35,6 +32,8 @@ LEAVE_WITHIN_S, LOOK_EVERY_S, REPORTED_EVERY_S = 60.0, 1.0, 10.0
 """Longer than the 45 s after which brokers give up a member that no longer answers (`session.timeout.ms`)."""
 FOLLOWED = "rt-inventory-follow"
 """Metadata of the offsets that `ops follow` sets, where the group itself stores none: they skip nothing."""
+RECORDS = "what is behind it was not read"
+"""Why a group is set back to its exact offset."""
 PLACES_NAMED = 5
 """Partitions of a group of which each gets a line of progress."""
 Facts = dict[str, Any]
@@ -74,15 +73,19 @@ def wait_until_inactive(cluster: Cluster, groups: Mapping[str, object], say: Cal
 
 
 def commit_each(
-    cluster: Cluster, wanted: Iterable[tuple[str, Offsets]], require_permission: Callable[[], None] = lambda: None
+    cluster: Cluster,
+    wanted: Iterable[tuple[str, Offsets]],
+    require_permission: Callable[[], None] = lambda: None,
+    set_back: Callable[[str, Offsets, Offsets], None] = lambda *_: None,
 ) -> Iterator[tuple[str, Offsets]]:
     """Set groups' offsets of the next records to read, and yield each group with its offsets once it stands there.
 
     Offsets are set where they differ only: what is right already is not touched, so that it is safe to do again. Their
     metadata stays if the group goes forward.
-    `require_permission` is called right before they are set, and raises if they must not be. Several groups are set at
-    the same time. If one is refused, no more requests are sent, those that are in flight are waited for, and OpsError
-    is raised for the first one that was refused.
+    `require_permission` is called right before they are set, and raises if they must not be. `set_back` gets each group
+    that stands further than an offset that is to be set: where it stands in these partitions, and where it goes.
+    Several groups are set at the same time. If one is refused, no more requests are sent, those that are in flight are
+    waited for, and OpsError is raised for the first one that was refused.
     """
     left = iter(wanted)
     while part := dict(islice(left, GROUPS_AT_ONCE)):
@@ -90,11 +93,22 @@ def commit_each(
         known = {group: {tp: one.offset for tp, one in commits.items()} for group, commits in before.items()}
         wrong = {group: _differing(known[group], offsets) for group, offsets in part.items()}
         changed = [group for group in part if wrong[group]]
+        for group in changed:
+            if back := {tp: known[group][tp] for tp, to in wrong[group].items() if known[group].get(tp, to) > to}:
+                set_back(group, back, {tp: wrong[group][tp] for tp in back})
         _set(cluster, {group: wrong[group] for group in changed}, before, require_permission)
         now = cluster.group_offsets(changed)
         for group, offsets in part.items():
             _require_set(cluster, group, offsets, now.get(group, offsets))
             yield group, offsets
+
+
+def report_set_back(say: Callable[[str], None], group: str, before: Offsets, to: Offsets, why: str = RECORDS) -> None:
+    """Report some of the partitions in which a group is set back, each with the offset before."""
+    for tp, offset in islice(to.items(), PLACES_NAMED):
+        say(f"  group {group}: set back from {before[tp]} to {offset} on {tp}: {why}")
+    if len(to) > PLACES_NAMED:
+        say(f"  group {group}: set back in {len(to) - PLACES_NAMED} more partitions")
 
 
 def standing(cluster: Cluster, wanted: Mapping[str, Offsets]) -> list[str]:
@@ -182,59 +196,6 @@ def _refusal(cluster: Cluster, group: str, error: KafkaError, where: str = "") -
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class TranslatedOffsets:
-    """What MirrorMaker has translated of each group. `offsets` are those of the newest checkpoints on the target.
-
-    `problem` says why the checkpoints could not be read.
-    """
-
-    offsets: OffsetsOfGroups = field(default_factory=dict)
-    translation: OffsetTranslation = field(default_factory=OffsetTranslation)
-    source_topics: Mapping[str, str] = field(default_factory=dict)
-    problem: str | None = None
-
-    def proven(self, group: str, tp: TopicPartition, at: int) -> int | None:
-        """Return an offset up to which nothing is skipped: `at` itself if it is proven; None if nothing is translated.
-
-        A checkpoint that is still there counts if the group has not gone back at the source since, and an offset sync
-        that lies before where the group stood there.
-        """
-        last = self.translation.last_checkpoint((group, *tp))
-        if last is None:
-            return None
-        if at <= last.downstream or self.translation.proves((group, *tp), last.upstream, at):
-            return at
-        syncs = (self.translation.syncs or {}).get(TopicPartition(self.source_topics.get(tp.topic, ""), tp.partition))
-        newest = list(syncs.newest)[-1 if syncs.contradictions else 0 :] if syncs is not None else []
-        reached = [one.downstream + (one.upstream < last.upstream) for one in newest if one.upstream <= last.upstream]
-        return min(at, max([last.downstream, *reached]))
-
-
-def read(pair: MirrorContext, target: Cluster) -> TranslatedOffsets:
-    """Return what MirrorMaker has translated, as far as its topics on the target can be read."""
-    mirror = pair.request.mirror
-    found = checkpoints.read_checkpoints(target, mirror)
-    problem = " ".join(found.problems) or None  # offset syncs only add to the checkpoints
-    if problem is None and mirror.offset_syncs_topic is not None and mirror.offset_syncs_topic.location == "target":
-        found = checkpoints.with_syncs(found, target, target, mirror)
-    offsets: OffsetsOfGroups = {}
-    once: dict[TopicPartition, TopicPartition] = {}
-    carried = cache(mirror.carries_group)
-    for (group, topic, partition), history in found.checkpoints.items():
-        last = history.last
-        if last is not None and carried(group):
-            tp = TopicPartition(topic, partition)
-            offsets.setdefault(group, {})[once.setdefault(tp, tp)] = last.downstream
-    known = {topic for topic, _ in found.syncs or {}}
-    return TranslatedOffsets(
-        offsets=offsets,
-        translation=found,
-        source_topics={mirror.target_topic(topic): topic for topic in known},
-        problem=problem,
-    )
-
-
 @dataclass(frozen=True)
 class _Change:
     """A group on the target: where it stood, where it is set as nothing was known there, and where it is set back.
@@ -290,7 +251,7 @@ class TargetGroups:
 
         The verification has judged where they stand, by the records.
         """
-        translated = read(self._pair, self._target)
+        translated = translated_offsets.read(self._pair, self._target)
         if translated.problem is not None:
             raise OpsError(translated.problem)
         return {change.group: self._facts(change) for change in self._changes(translated, set(only).__contains__)}
@@ -302,7 +263,7 @@ class TargetGroups:
         records, by partition, in front of an offset that somebody else has set: nothing of it is translated.
         `translationUnknown` says why nothing is known of any.
         """
-        translated = read(self._pair, self._target)
+        translated = translated_offsets.read(self._pair, self._target)
         if translated.problem is not None:
             self._say(f"  groups are left where they stand: {translated.problem}")
         left_alone = set(exclude)
@@ -318,7 +279,7 @@ class TargetGroups:
         return {"groups": groups, "translationUnknown": translated.problem}
 
     def _changes(
-        self, translated: TranslatedOffsets, wanted: Callable[[str], bool], *, set_back: bool = False
+        self, translated: translated_offsets.TranslatedOffsets, wanted: Callable[[str], bool], *, set_back: bool = False
     ) -> Iterator[_Change]:
         """Set the mirrored groups that are wanted, and yield what was changed of each, in their order."""
         states = self._target.group_states()
@@ -334,7 +295,11 @@ class TargetGroups:
             yield from changes
 
     def _change(
-        self, group: str, at: Mapping[TopicPartition, int], translated: TranslatedOffsets, set_back: bool
+        self,
+        group: str,
+        at: Mapping[TopicPartition, int],
+        translated: translated_offsets.TranslatedOffsets,
+        set_back: bool,
     ) -> _Change:
         """Return what is to be changed of a group that stands at these offsets."""
         of_group = translated.offsets.get(group, {})
@@ -361,11 +326,7 @@ class TargetGroups:
         """Report what was changed of a group; return where it stands, and what is left to read from there."""
         if change.missing:
             self._say(f"  group {change.group}: set in {len(change.missing)} partitions by its checkpoints")
-        for tp, to in islice(change.back.items(), PLACES_NAMED):
-            came = f"set back from {change.at[tp]} to {to} on {tp}"
-            self._say(f"  group {change.group}: {came}: the mirror has translated no more")
-        if len(change.back) > PLACES_NAMED:
-            self._say(f"  group {change.group}: set back in {len(change.back) - PLACES_NAMED} more partitions")
+        report_set_back(self._say, change.group, change.at, change.back, "the mirror has translated no more")
         offsets = {**change.at, **change.missing, **change.back}
         return {
             "offsets": draining.format_places(offsets),

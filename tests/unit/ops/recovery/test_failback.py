@@ -189,6 +189,17 @@ def test_groups_get_a_checkpoint_wherever_they_have_read_on_the_target(sides: Si
     ]
 
 
+def test_a_group_that_is_set_back_at_the_source_is_named_with_both_offsets(sides: Sides) -> None:
+    row = {"group": "orders", "topic": "items", "partition": 0, "committed": 12, "lowest": 11, "lag": 0}
+    sides.proof = replace(PROOF, positions=(row,))
+    sides.source.held["orders"] = {ITEMS: 14}
+    failback, said = work(), list[str]()
+    failback.say = said.append
+    failback.offsets()
+    assert sides.source.held["orders"] == {ITEMS: 11}
+    assert "  group orders: set back from 14 to 11 on items-0: what is behind it was not read" in said
+
+
 def test_groups_are_set_exactly_where_they_stand_on_the_target(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"group": "orders", "topic": "items", "partition": 0, "committed": 12, "lowest": 11, "lag": 0}
     sides.proof = replace(PROOF, positions=(row,))

@@ -28,6 +28,23 @@ def test_only_offsets_that_differ_are_set(cluster: Any) -> None:
     assert len(cluster.admin.changes) == 1
 
 
+def test_of_what_is_set_only_what_goes_back_is_reported(cluster: Any) -> None:
+    """Offsets that go forward, that are right already, or that the group does not have yet, are not."""
+    cluster.held["orders"] = {ITEMS: 9, STORE: 4}
+    wanted, moved = {ITEMS: 7, STORE: 5, TopicPartition("items", 1): 0}, list[Any]()
+    for _ in range(2):
+        list(group_offsets.commit_each(cluster, [("orders", wanted)], set_back=lambda *of: moved.append(of)))
+    assert moved == [("orders", {ITEMS: 9}, {ITEMS: 7})]
+
+
+def test_of_many_partitions_in_which_a_group_is_set_back_some_are_named() -> None:
+    said = list[str]()
+    before = {TopicPartition("items", number): 9 for number in range(7)}
+    group_offsets.report_set_back(said.append, "orders", before, dict.fromkeys(before, 4))
+    assert len(said) == group_offsets.PLACES_NAMED + 1
+    assert said[-1] == "  group orders: set back in 2 more partitions"
+
+
 def test_a_group_that_does_not_exist_yet_is_made_by_its_offsets(cluster: Any) -> None:
     list(group_offsets.commit_each(cluster, [("new", {ITEMS: 0})]))
     assert cluster.held["new"] == {ITEMS: 0}

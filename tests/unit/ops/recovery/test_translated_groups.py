@@ -11,7 +11,7 @@ from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync, OffsetS
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import group_offsets
+from ops.recovery import group_offsets, translated_offsets
 from ops.recovery.failover import PLANNED, UNPLANNED
 from tests.support.failover_sides import ITEMS, STORE, Sides, work
 from tests.support.recovery_pair import known
@@ -178,4 +178,4 @@ def test_the_newest_checkpoint_of_each_mirrored_group_counts(monkeypatch: pytest
     }
     monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: OffsetTranslation(checkpoints=histories))
     target: Any = Cluster(known().request.target)
-    assert group_offsets.read(known(), target).offsets == {"orders": {("items", 0): 7, ("items", 1): 3}}
+    assert translated_offsets.read(known(), target).offsets == {"orders": {("items", 0): 7, ("items", 1): 3}}
