@@ -15,6 +15,7 @@ from ops.doctor.lost_records import lost_records
 from ops.doctor.observations import ClusterObservation, Observations, OtherMirror
 from ops.doctor.pulumi_state import state_symptoms
 from ops.recovery.target_fence import TARGET_FENCED
+from settings.text import format_names
 
 _LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
 
@@ -129,11 +130,14 @@ def _groups(seen: Observations) -> Iterator[Finding]:
     there = seen.target.groups or {}
     wanted = {group for group in seen.source.groups or {} if mirror.carries_group(group)}
     logged = active_groups_in_logs(seen)
-    for group in sorted(wanted | logged):
-        state = there.get(group, IDLE[0])
-        if state not in IDLE:
-            what = f"it is {state} on the target, so MirrorMaker does not set its offsets there"
-            yield finding("group-active-on-target", f"group {group}", what, group=group)
+    active = sorted(group for group in wanted | logged if there.get(group, IDLE[0]) not in IDLE)
+    for group in active[:NAMED_MAX]:
+        what = f"it is {there[group]} on the target, so MirrorMaker does not set its offsets there"
+        yield finding("group-active-on-target", f"group {group}", what, group=group)
+    if rest := active[NAMED_MAX:]:
+        what = f"they have members on the target, so MirrorMaker does not set their offsets there: {format_names(rest)}"
+        where = f"groups, {len(rest)} more"
+        yield finding("group-active-on-target", where, what, group=format_names(rest))
 
 
 def _cluster(side: ClusterObservation) -> str:

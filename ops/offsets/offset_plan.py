@@ -22,6 +22,11 @@ from ops.recovery import group_offsets
 from ops.recovery.mirror_context import MirrorContext
 from settings.text import format_names
 
+PROBLEMS_NAMED = 20
+"""Positions that cannot be set of which each has a line."""
+POSITIONS_SHOWN = 100
+"""Rows of a plan on a screen, and lines of what is left as it is."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
@@ -108,27 +113,28 @@ def plan(
     if active := group_offsets.members(cluster, wanted):
         problems.append(
             f"cluster {alias}: groups must be inactive while their offsets are set (got members in "
-            f"{', '.join(active)}). Stop these applications there."
+            f"{format_names(active)}). Stop these applications there."
         )
     known = cluster.group_offsets(wanted)
-    changes, more = [], list(notes)
+    changes, more, outside = [], list(notes), list[str]()
     for group, offsets in sorted(wanted.items()):
         for (topic, partition), offset in sorted(offsets.items()):
             name = f"group {group} on {topic}-{partition}"
             if TopicPartition(topic, partition) not in bounds:
-                problems.append(f"{name}: partition must exist on cluster {alias} (got none of that name).")
+                outside.append(f"{name}: partition must exist on cluster {alias} (got none of that name).")
                 continue
             start, end = bounds[TopicPartition(topic, partition)]
             near = min(max(offset, start), end)
             if near != offset and not within_logs:
-                problems.append(f"{name}: offset must be from {start} to {end}, where the log is (got {offset}).")
+                outside.append(f"{name}: offset must be from {start} to {end}, where the log is (got {offset}).")
                 continue
             if near != offset:
                 more.append(f"{name}: {near} instead of {offset}, for the log is from {start} to {end}")
             now = known[group].get(TopicPartition(topic, partition))
             changes.append(Change(group=group, topic=topic, partition=partition, now=now, wanted=near))
-    if problems:
-        raise OpsError("\n".join([*problems, "Nothing was set."]))
+    if problems or outside:
+        rest = [f"and {len(outside) - PROBLEMS_NAMED} more positions."] if len(outside) > PROBLEMS_NAMED else []
+        raise OpsError("\n".join([*problems, *outside[:PROBLEMS_NAMED], *rest, "Nothing was set."]))
     found = Plan(side=side, cluster=alias, changes=tuple(changes), left=left, notes=tuple(more))
     return found if side == "source" else _with_moved(pair, cluster, found)
 
@@ -170,7 +176,7 @@ def synced_offsets(pair: MirrorContext, target: Cluster, groups: list[str]) -> O
     if missing := [group for group in groups if group not in wanted]:
         problems.append(
             f"topic {pair.request.mirror.checkpoints_name}: must hold a checkpoint of each group (got none of "
-            f"{', '.join(missing)}). The mirror writes one after a group has committed at the source."
+            f"{format_names(missing)}). The mirror writes one after a group has committed at the source."
         )
     if problems:
         raise OpsError("\n".join(problems))
@@ -253,21 +259,29 @@ def exact_offsets(
             notes.append(f"{name}: {row.removed} offsets in front of it are deleted on the {origin.side}")
     if active:
         notes.append(
-            f"{', '.join(active)} have members on the {origin.side}: what they read from now on is read again. "
+            f"{format_names(active)} have members on the {origin.side}: what they read from now on is read again. "
             "Stop them first"
         )
     return OffsetSelection(wanted=wanted, left=tuple(left), notes=tuple(notes))
 
 
 def plan_table(wanted: Plan) -> RenderableType:
-    """Return a table of what would be set, with what is left as it is, and the warnings."""
+    """Return a table of what would be set, with what is left as it is, and the warnings: some, if there are many."""
     names = Column("group", name=True), Column("topic", name=True), Column("partition", name=True, number=True)
     table = AdaptiveTable(
         f"offsets on the {wanted.side}, cluster {wanted.cluster}",
         (*names, Column("now", number=True), Column("to be set", number=True)),
+        caption=_more(len(wanted.changes)),
     )
-    for one in wanted.changes:
+    for one in wanted.changes[:POSITIONS_SHOWN]:
         shown = "already there" if one.done else str(one.wanted)
         table.add_row(one.group, one.topic, str(one.partition), format_offset(one.now), shown)
-    left = [f"[yellow]left as it is:[/yellow] {escape(line)}" for line in wanted.left]
-    return Group(table, *left, *(f"[yellow]note:[/yellow] {escape(line)}" for line in wanted.notes))
+    parts: list[RenderableType] = [table]
+    for what, lines in (("left as it is", wanted.left), ("note", wanted.notes)):
+        parts += [f"[yellow]{what}:[/yellow] {escape(line)}" for line in lines[:POSITIONS_SHOWN]]
+        parts += [f"[yellow]{what}:[/yellow] {more}"] if (more := _more(len(lines))) else []
+    return Group(*parts)
+
+
+def _more(number: int) -> str:
+    return f"and {number - POSITIONS_SHOWN} more: --json shows all" if number > POSITIONS_SHOWN else ""
