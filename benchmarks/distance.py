@@ -6,7 +6,10 @@ of what it copied, all over one line (`benchmarks.line`). Judges whether `ops si
 """
 
 import argparse
+import itertools
 import math
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,96 +27,36 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks import tables
 from benchmarks.clusters import SOURCE, TARGET, TOOL_HEAP_MIB, WORKER, BenchmarkError, Clusters, running
+from benchmarks.distance_settings import BROKER_BUFFERS, DEFAULTS, PARTITIONS, RECORD_BYTES, Setting, setting
 from benchmarks.line import Line, toxiproxy_line, tunnel_line, tunnel_problem
-from benchmarks.mirror_throughput import Sample, arrived, consumed, finished
-from ops.sizing.clients import BROKER_BUFFER, NOTHING, Clients, Point, Throughput, consumer_bound
-from ops.sizing.model import Workload, copied, size
+from benchmarks.mirror_throughput import arrived, finished
+from benchmarks.pace import BEGINS_WITHIN_S, SETTLE_S, longest_pause, rate, watched
+from ops.sizing.clients import Clients, Point, Throughput
 from sandbox.operator.java_processes import kafka_version
 from sandbox.toolchain import ToolchainError, locate
 
 RESULT = tables.RESULTS / "distance.json"
 ROUND_TRIPS_MS = (0, 20, 50, 100, 150)
-PARTITIONS, RECORD_BYTES, RECORDS = 8, 1024, 400_000
-DEFAULTS, RECOMMENDED = "defaults", "recommended"
-NEAR_MS = 0.2  # a round trip on one machine
+STREAM_ROUND_TRIPS_MS = (100, 150)
+RECORDS = 800_000
 SHARE, HIGHEST_RATE = 0.8, 8000.0  # of the latency's load: producer, brokers and mirror share the machine
-COPIED_S, SETTLE_S, LATENCY_S, BEGINS_WITHIN_S = 8.0, 2.0, 10.0, 90.0
+LATENCY_S, FILLED_WITHIN_S = 10.0, 180.0
+STREAM_BYTES, STREAM_S, STREAM_BEHIND_S = 5_000_000, 60.0, 5.0  # 5 MB/s
+STREAM = STREAM_BYTES / RECORD_BYTES
+NEARLY_ALL = 0.98 * RECORDS  # the consumer tool reports up to its poll before
 WITHIN = 0.2
 _POLL_S = 0.1
 _runs = count(1)
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Tasks and clients of a mirror, the same as connector's options, and what `ops size` expects of it."""
+def consumed_until_now(printed: str) -> int:
+    """Return the records that the consumer's performance tool has read, from the detailed lines that it prints.
 
-    name: str
-    tasks: int
-    consumer: dict[str, int | str]
-    producer: dict[str, int | str]
-    fetch: float
-    """Records a second that the consumer of one task can fetch; infinite without a distance."""
-    expected: float
-
-    def overrides(self) -> dict[str, object]:
-        """Options of the connector."""
-        return {
-            **{f"consumer.{key}": value for key, value in self.consumer.items()},
-            **{f"producer.override.{key}": value for key, value in self.producer.items()},
-        }
-
-
-def setting(name: str, round_trip_ms: int, here: Throughput) -> Setting:
-    """Return what a mirror is configured with for this distance; `here` is what a task copies without one.
-
-    Recommended is for a load of which the double, the catch-up factor, is all that this machine can copy.
+    A line is time, thread, MB, MB a second, records, and so on; the last one may not be whole yet.
     """
-    most = here.records_per_second(RECORD_BYTES)
-    load = Workload(
-        topics=1,
-        partitions=PARTITIONS,
-        record_bytes=RECORD_BYTES,
-        records_per_second=most / 2,
-        latency_ms=round_trip_ms,
-        local_ms=NEAR_MS,
-        source_brokers=1,
-        target_brokers=1,
-        broker_buffer=BROKER_BUFFER if name == DEFAULTS else -1,
-    )
-    consumer: dict[str, int | str] = {}
-    producer: dict[str, int | str] = {}
-    tasks = 1
-    if name == RECOMMENDED:
-        found = size(load, here)
-        tasks, consumer, producer = found.tasks, found.consumer, found.producer
-    clients = Clients(
-        receive_buffer=int(consumer.get("receive.buffer.bytes", Clients.receive_buffer)),
-        max_partition_fetch=int(consumer.get("max.partition.fetch.bytes", Clients.max_partition_fetch)),
-        batch=int(producer.get("batch.size", Clients.batch)),
-        in_flight=int(producer.get("max.in.flight.requests.per.connection", Clients.in_flight)),
-        send_buffer=int(producer.get("send.buffer.bytes", Clients.send_buffer)),
-    )
-    bound = consumer_bound(clients, load.network(), PARTITIONS).bytes_per_second
-    return Setting(
-        name=name,
-        tasks=tasks,
-        consumer=consumer,
-        producer=producer,
-        fetch=math.inf if bound is None else bound / RECORD_BYTES,
-        expected=min(copied(load, here, clients, tasks), most),  # the tasks share the machine that one task fills
-    )
-
-
-def rate(samples: Sequence[Sample], settled_at: float) -> float:
-    """Return records a second from the first sample at `settled_at` to the last one, also if it stands at its end.
-
-    Raises BenchmarkError if nothing arrived between them.
-    """
-    first = next((sample for sample in samples if sample.at_s >= settled_at), samples[-1])
-    last = samples[-1]  # where all has arrived nothing is sampled any more
-    if last.at_s <= first.at_s or last.records <= first.records:
-        raise BenchmarkError("mirror: records must arrive while it is measured (got none). Take more records.")
-    return (last.records - first.records) / (last.at_s - first.at_s)
+    whole = printed.rpartition("\n")[0]
+    found = re.findall(r"^[^,]+, \d+, [^,]+, [^,]+, (\d+), ", whole[-1000:], re.MULTILINE)
+    return int(found[-1]) if found else 0
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
@@ -127,6 +70,15 @@ def is_within(expected: float, measured: float) -> bool:
     return abs(expected - measured) <= WITHIN * measured
 
 
+@dataclass(frozen=True)
+class Copied:
+    """Records a second, the worker's CPU seconds a record, and the longest time in which none arrived."""
+
+    records_per_second: float
+    cpu_seconds: float
+    pause_s: float
+
+
 class Distance:
     """The measurements on one pair of clusters, whose source is at the end of a line."""
 
@@ -136,58 +88,77 @@ class Distance:
 
     def fill(self) -> None:
         """Write the records that are copied, over no distance."""
-        finished(self._admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in ("stored", "paced")]))
-        subprocess.run(self._produce("stored", RECORDS, -1), check=True, capture_output=True, timeout=BEGINS_WITHIN_S)
+        finished(self._admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in ("stored",)]))
+        subprocess.run(self._produce("stored", RECORDS, -1), check=True, capture_output=True, timeout=FILLED_WITHIN_S)
 
     def consumer(self, chosen: Setting) -> float:
         """Records a second that Kafka's consumer tool reads over the line, with the mirror's buffers."""
-        few = RECORDS if math.isinf(chosen.fetch) else min(RECORDS, max(1000, int(chosen.fetch * COPIED_S)))
-        output = self._clusters.tool(
+        printed = self._clusters.folder / "consumer.txt"
+        command = self._clusters.command(
             "org.apache.kafka.tools.ConsumerPerformance",
-            *("--bootstrap-server", self._line.far.bootstrap, "--topic", "stored", "--num-records", str(few)),
+            *("--bootstrap-server", self._line.far.bootstrap, "--topic", "stored", "--num-records", str(RECORDS)),
             f"--socket-buffer-size={chosen.consumer.get('receive.buffer.bytes', Clients.receive_buffer)}",
             f"--fetch-size={chosen.consumer.get('max.partition.fetch.bytes', Clients.max_partition_fetch)}",
-            *("--timeout", str(int(BEGINS_WITHIN_S * 1000))),
+            *("--timeout", str(int(BEGINS_WITHIN_S * 1000)), "--show-detailed-stats", "--reporting-interval", "10"),
             *("--command-config", str(self._clusters.folder / "client.properties")),
+            heap_mib=TOOL_HEAP_MIB,
         )
-        return consumed(output)
+        with printed.open("wb") as output, subprocess.Popen(command, stdout=output) as tool:
+            try:
+                return rate(
+                    watched("consumer tool", lambda: (consumed_until_now(printed.read_text()), 0.0), NEARLY_ALL)
+                )
+            finally:
+                tool.kill()
 
-    def mirror(self, chosen: Setting, seconds: float = COPIED_S) -> tuple[float, float]:
-        """Records a second that a mirror copies over the line, and the worker's CPU seconds a record."""
-        worker, samples = psutil.Process(self._clusters.pid(WORKER)), list[Sample]()
+    def mirror(self, chosen: Setting) -> Copied:
+        """What a mirror copies over the line."""
+        worker = psutil.Process(self._clusters.pid(WORKER))
         with self._connector("stored", chosen) as topic, self._reader() as reader:
-            end = time.monotonic() + BEGINS_WITHIN_S
-            began = math.inf
-            while time.monotonic() < min(end, began + SETTLE_S + seconds):
+
+            def read() -> tuple[int, float]:
                 cpu = worker.cpu_times()
-                samples.append(Sample(time.monotonic(), arrived(reader, topic, PARTITIONS), cpu.user + cpu.system))
-                if samples[-1].records and math.isinf(began):
-                    began = samples[-1].at_s
-                if samples[-1].records == RECORDS:
-                    break
-                time.sleep(_POLL_S)
-            if math.isinf(began):
-                raise BenchmarkError(f"mirror: records must arrive within {BEGINS_WITHIN_S:.0f} s (got none).")
-        found = rate(samples, began + SETTLE_S)
-        settled = next(sample for sample in samples if sample.at_s >= began + SETTLE_S)
-        return found, (samples[-1].cpu_s - settled.cpu_s) / max(1, samples[-1].records - settled.records)
+                return arrived(reader, topic, PARTITIONS), cpu.user + cpu.system
+
+            samples = watched("mirror", read, RECORDS)
+        found, first, last = rate(samples), samples[0], samples[-1]
+        cpu_seconds = (last.cpu_s - first.cpu_s) / (last.records - first.records)
+        return Copied(found, cpu_seconds, longest_pause(samples))
+
+    def here(self) -> Throughput:
+        """What one task copies over no distance, now: the machine may have other work."""
+        self._line.set_round_trip(0)
+        copied = self.mirror(Setting(DEFAULTS, 1, {}, {}, math.inf))
+        return Throughput((Point(RECORD_BYTES, 1 / copied.records_per_second, copied.cpu_seconds),), "this run")
 
     def latency(self, chosen: Setting, records_per_second: float) -> tuple[float, float]:
         """Milliseconds from the producer to a reader of the target, half of the records and 99 % of them below."""
-        with self._connector("paced", chosen) as topic, self._reader() as reader:
-            end = time.monotonic() + BEGINS_WITHIN_S
-            while topic not in reader.list_topics(timeout=5).topics:
-                if time.monotonic() > end:
-                    raise BenchmarkError(f"mirror: {topic} must exist within {BEGINS_WITHIN_S:.0f} s (got none).")
+        with self._paced(chosen) as (source, target), self._reader() as reader:
+            reader.assign([TopicPartition(target, number, OFFSET_END) for number in range(PARTITIONS)])
+            with self._producer(source, records_per_second, LATENCY_S + 2 * SETTLE_S):
+                return self._delays(reader)
+
+    def stream(self, chosen: Setting) -> tuple[float, float]:
+        """Records by which a mirror of a steady stream falls behind each second, and those that lack at the end."""
+        moments, behind = list[float](), list[float]()
+        with (
+            self._paced(chosen) as (source, target),
+            self._reader() as copied,
+            self._reader(SOURCE) as written,
+            self._producer(source, STREAM, STREAM_S + BEGINS_WITHIN_S),
+        ):
+            began, end = math.inf, time.monotonic() + BEGINS_WITHIN_S
+            while (now := time.monotonic()) < began + STREAM_S:
+                here, there = arrived(copied, target, PARTITIONS), arrived(written, source, PARTITIONS)
+                if here:
+                    began = min(began, now)
+                    moments.append(now)
+                    behind.append(there - here)
+                elif now > end:
+                    raise BenchmarkError(f"mirror: records must arrive within {BEGINS_WITHIN_S:.0f} s (got none).")
                 time.sleep(_POLL_S)
-            reader.assign([TopicPartition(topic, number, OFFSET_END) for number in range(PARTITIONS)])
-            pace = int(max(1, records_per_second))
-            records = int(pace * (LATENCY_S + 2 * SETTLE_S))
-            with subprocess.Popen(self._produce("paced", records, pace), stdout=subprocess.DEVNULL) as producer:
-                try:
-                    return self._delays(reader)
-                finally:
-                    producer.terminate()
+        settled = [(at, lag) for at, lag in zip(moments, behind, strict=True) if at >= began + 2 * SETTLE_S]
+        return statistics.linear_regression(*zip(*settled, strict=True)).slope, behind[-1]
 
     def _delays(self, reader: Consumer) -> tuple[float, float]:
         delays: list[float] = []
@@ -205,6 +176,22 @@ class Distance:
         return percentile(delays, 50), percentile(delays, 99)
 
     @contextmanager
+    def _paced(self, chosen: Setting) -> Iterator[tuple[str, str]]:
+        """A topic of its own and its mirror: their names. What another measurement wrote would be copied first."""
+        source = f"paced{next(_runs)}"
+        finished(self._admin.create_topics([NewTopic(source, PARTITIONS, 1)]))
+        try:
+            with self._connector(source, chosen) as target, self._reader() as reader:
+                end = time.monotonic() + BEGINS_WITHIN_S
+                while target not in reader.list_topics(timeout=5).topics:
+                    if time.monotonic() > end:
+                        raise BenchmarkError(f"mirror: {target} must exist within {BEGINS_WITHIN_S:.0f} s (got none).")
+                    time.sleep(_POLL_S)
+                yield source, target
+        finally:
+            finished(self._admin.delete_topics([source]))
+
+    @contextmanager
     def _connector(self, topic: str, chosen: Setting) -> Iterator[str]:
         alias = f"run{next(_runs)}"
         config = self._clusters.mirror(alias, topic, chosen.tasks, self._line.far.bootstrap, **chosen.overrides())
@@ -220,12 +207,22 @@ class Distance:
                     tables.log(f"{remote} stays: {error}")
 
     @contextmanager
-    def _reader(self) -> Iterator[Consumer]:
-        reader = Consumer(self._clusters.client(TARGET) | {"group.id": "benchmark", "log_level": "0"})
+    def _reader(self, cluster: str = TARGET) -> Iterator[Consumer]:
+        reader = Consumer(self._clusters.client(cluster) | {"group.id": "benchmark", "log_level": "0"})
         try:
             yield reader
         finally:
             reader.close()
+
+    @contextmanager
+    def _producer(self, topic: str, records_per_second: float, seconds: float) -> Iterator[None]:
+        pace = int(max(1, records_per_second))
+        command = self._produce(topic, int(pace * seconds), pace)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as producer:
+            try:
+                yield
+            finally:
+                producer.terminate()
 
     def _produce(self, topic: str, records: int, records_per_second: int) -> list[str]:
         return self._clusters.command(
@@ -239,40 +236,61 @@ class Distance:
 
 
 def measure(
-    clusters: Clusters, line: Line, name: str, trips: Sequence[int], here: Throughput
-) -> Iterator[dict[str, Any]]:
-    """Return a row for each round trip; what a task copies over none is measured first unless it is known."""
+    clusters: Clusters, line: Line, names: Sequence[str], trips: Sequence[int]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return rows, and the table that each belongs to; what a task copies over no distance is measured before each."""
     distance = Distance(clusters, line)
     distance.fill()
     line.set_round_trip(0)
-    distance.mirror(Setting("warm-up", 2, {}, {}, math.inf, math.inf))
-    if here is NOTHING:
-        found, cpu = distance.mirror(Setting(DEFAULTS, 1, {}, {}, math.inf, math.inf))
-        here = Throughput((Point(RECORD_BYTES, 1 / found, cpu),), "this run")
-    for trip in trips:
+    distance.mirror(Setting("warm-up", 2, {}, {}, math.inf))
+    for trip, name in itertools.product(trips, names):
+        here = distance.here()
         line.set_round_trip(trip)
-        chosen = setting(name, trip, here)
-        consumer, (mirror, _) = distance.consumer(chosen), distance.mirror(chosen)
-        pace = min(HIGHEST_RATE, SHARE * mirror)
-        half, most = distance.latency(chosen, pace)
-        row = {
-            **{key: value for key, value in asdict(chosen).items() if key != "fetch"},
-            "roundTripMs": trip,
-            "expected": round(chosen.expected),
-            "consumer": round(consumer),
-            "mirror": round(mirror),
-            "holds": is_within(chosen.expected, mirror),
-            "latencyAt": round(pace),
-            "latencyP50Ms": round(half),
-            "latencyP99Ms": round(most),
-            "oneTaskHere": here.records_per_second(RECORD_BYTES),
-            "cpuSecondsHere": here.cpu_seconds(RECORD_BYTES),
-        }
-        tables.log(
-            "{roundTripMs} ms, {name}, {tasks} tasks: consumer {consumer}, mirror {mirror}, expected {expected} "
-            "records/s; latency {latencyP50Ms} and {latencyP99Ms} ms at {latencyAt} records/s".format(**row)
-        )
-        yield row
+        yield "rows", _copied(distance, setting(name, trip, here), trip, here)
+        if trip in STREAM_ROUND_TRIPS_MS:
+            yield "streams", _stream(distance, setting(name, trip, here, STREAM), trip)
+
+
+def _copied(distance: Distance, chosen: Setting, trip: int, here: Throughput) -> dict[str, Any]:
+    consumer, mirror = distance.consumer(chosen), distance.mirror(chosen)
+    pace = min(HIGHEST_RATE, SHARE * mirror.records_per_second)
+    half, most = distance.latency(chosen, pace)
+    row = {
+        **asdict(chosen),
+        "roundTripMs": trip,
+        "expected": round(chosen.expected),
+        "oneTaskHere": round(here.records_per_second(RECORD_BYTES)),
+        "consumer": round(consumer),
+        "mirror": round(mirror.records_per_second),
+        "longestPauseSeconds": round(mirror.pause_s, 1),
+        "holds": is_within(chosen.expected, mirror.records_per_second),
+        "latencyAt": round(pace),
+        "latencyP50Ms": round(half),
+        "latencyP99Ms": round(most),
+    }
+    tables.log(
+        "{roundTripMs} ms, {name}, {tasks} tasks: here {oneTaskHere}, consumer {consumer}, mirror {mirror}, expected "
+        "{expected} records/s, pauses to {longestPauseSeconds} s; latency {latencyP50Ms} and {latencyP99Ms} ms at "
+        "{latencyAt} records/s".format(**row)
+    )
+    return row
+
+
+def _stream(distance: Distance, chosen: Setting, trip: int) -> dict[str, Any]:
+    grows, behind = (records / STREAM for records in distance.stream(chosen))
+    row = {
+        **asdict(chosen),
+        "roundTripMs": trip,
+        "expected": round(chosen.expected),
+        "grows": round(grows, 3),
+        "behindSeconds": round(behind, 1),
+        "holds": behind <= STREAM_BEHIND_S,
+    }
+    tables.log(
+        "{roundTripMs} ms, {name}, {tasks} tasks, 5 MB/s: each second {grows} s more behind, {behindSeconds} s at the "
+        "end".format(**row)
+    )
+    return row
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -290,19 +308,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tables.log(f"error: line: packets cannot be delayed here ({problem}). Take --line toxiproxy.")
         return 2
     by_tunnel = options.line == "tunnel" or (options.line is None and problem is None)
-    rows: list[dict[str, Any]] = []
+    found: dict[str, list[dict[str, Any]]] = {"rows": [], "streams": []}
     try:
         tools = locate()
         with tempfile.TemporaryDirectory(prefix="rt-inventory-line-") as folder:
             opened = tunnel_line() if by_tunnel else toxiproxy_line(tools, Path(folder))
             with opened as line:
-                named, here = line.name, NOTHING
-                for name, buffer in ((DEFAULTS, BROKER_BUFFER), (RECOMMENDED, -1)):
+                named = line.name
+                for buffer in dict.fromkeys(BROKER_BUFFERS.values()):
+                    names = [name for name, theirs in BROKER_BUFFERS.items() if theirs == buffer]
                     sent = {"socket.send.buffer.bytes": buffer}
                     with running(tools, far=line.far, source_settings=sent) as clusters:
-                        rows += measure(clusters, line, name, options.round_trips, here)
-                    point = Point(RECORD_BYTES, 1 / rows[0]["oneTaskHere"], rows[0]["cpuSecondsHere"])
-                    here = Throughput((point,), "this run")
+                        for table, row in measure(clusters, line, names, options.round_trips):
+                            found[table].append(row)
     except (BenchmarkError, ToolchainError, KafkaException, OSError, subprocess.SubprocessError) as error:
         tables.log(f"error: {error}")
         return 2
@@ -316,7 +334,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "line": named,
             "partitions": PARTITIONS,
             "recordBytes": RECORD_BYTES,
-            "rows": rows,
+            "stream": {"bytesPerSecond": STREAM_BYTES, "seconds": STREAM_S},
+            **found,
             "seconds": round(time.monotonic() - began),
         },
     )

@@ -200,24 +200,48 @@ def _distance(result: dict[str, Any]) -> str:
             row["roundTripMs"],
             row["name"],
             row["tasks"],
+            _spaced(row["oneTaskHere"]),
             _spaced(row["consumer"]),
             _spaced(row["mirror"]),
+            f"{row['mirror'] / row['consumer']:.2f}",
             _spaced(row["expected"]),
             "within 20 %" if row["holds"] else "**not**",
             row["latencyP50Ms"],
             row["latencyP99Ms"],
             _spaced(row["latencyAt"]),
         )
-        for row in sorted(result["rows"], key=lambda row: (row["roundTripMs"], row["name"]))
+        for row in _by_distance(result["rows"])
     ]
     head = (
-        *("round trip, ms", "clients", "tasks", "consumer tool", "mirror", "`ops size`", ""),
-        *("latency p50, ms", "p99, ms", "at records/s"),
+        *("round trip, ms", "clients", "tasks", "a task at 0 ms", "consumer tool", "mirror", "to the tool"),
+        *("`ops size`", "", "latency p50, ms", "p99, ms", "at records/s"),
     )
     what = (
         f"Records a second of {result['recordBytes']} B, {result['partitions']} partitions; the line: {result['line']}."
     )
-    return f"{_where(result)}{what}\n\n{_table(head, rows)}"
+    stream = result["stream"]
+    streams = [
+        (
+            row["roundTripMs"],
+            row["name"],
+            row["tasks"],
+            row["grows"],
+            row["behindSeconds"],
+            f"{max(0.0, row['grows']) * 24:.1f}",
+            "follows" if row["holds"] else "**falls behind**",
+        )
+        for row in _by_distance(result["streams"])
+    ]
+    streams_head = (
+        *("round trip, ms", "clients", "tasks", "behind, s more each second"),
+        *(f"behind after {stream['seconds']:g} s, s", "after a day, h", ""),
+    )
+    rate = f"A stream of {stream['bytesPerSecond'] / 1e6:g} MB/s:"
+    return f"{_where(result)}{what}\n\n{_table(head, rows)}\n{rate}\n\n{_table(streams_head, streams)}"
+
+
+def _by_distance(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["roundTripMs"], row["name"]))
 
 
 def _failover(result: dict[str, Any]) -> str:

@@ -1,6 +1,5 @@
 """The line and the arithmetic of the measurements over distance; nothing is measured here."""
 
-import math
 import os
 import socket
 import struct
@@ -12,8 +11,10 @@ import pytest
 
 from benchmarks import line
 from benchmarks.clusters import BenchmarkError
-from benchmarks.distance import DEFAULTS, RECOMMENDED, is_within, percentile, rate, setting
+from benchmarks.distance import consumed_until_now, is_within, percentile
+from benchmarks.distance_settings import DEFAULTS, RECOMMENDED, setting
 from benchmarks.mirror_throughput import Sample
+from benchmarks.pace import is_long_enough, longest_pause, rate, settled
 from ops.sizing.clients import Point, Throughput
 
 HERE = Throughput((Point(1024, 1 / 40_000, 2e-5),), "made up")
@@ -80,12 +81,53 @@ def test_where_packets_cannot_be_delayed_the_reason_is_named(monkeypatch: pytest
     assert line.tunnel_problem() == f"no {line.DEVICE}"
 
 
-def test_a_rate_counts_from_when_the_mirror_has_settled_and_leaves_no_pause_out() -> None:
-    samples = [Sample(0, 0, 0), Sample(1, 500, 0), Sample(3, 700, 0), Sample(5, 900, 0), Sample(9, 900, 0)]
-    assert rate(samples[:4], settled_at=3) == 100
-    assert rate(samples, settled_at=3) == pytest.approx(200 / 6)
-    with pytest.raises(BenchmarkError, match="must arrive while it is measured"):
-        rate(samples, settled_at=5)
+def in_steps(begin: float, seconds: float) -> list[Sample]:
+    """What a task copies by turns of 7 MiB in 11.2 s and of 1 MiB in 1.6 s, 640 records a second, watched meanwhile."""
+    ends = [0.0]
+    while ends[-1] < begin + seconds:
+        ends += [ends[-1] + 11.2, ends[-1] + 12.8]
+    found = []
+    for tenth in range(int(seconds * 10)):
+        done = sum(1 for end in ends[1:] if end <= begin + tenth / 10)
+        found.append(Sample(tenth / 10, (done // 2) * 8192 + (done % 2) * 7168, 0))
+    return found
+
+
+def test_a_count_settles_2_s_after_its_first_record() -> None:
+    samples = [Sample(0, 0, 0), Sample(1, 10, 0), Sample(2.9, 20, 0), Sample(3, 30, 0), Sample(4, 40, 0)]
+    assert settled(samples) == samples[3:]
+    assert settled(samples[:1]) == []
+
+
+def test_a_count_is_watched_for_five_times_its_longest_pause_that_at_the_end_included() -> None:
+    steady = [Sample(tenth / 10, tenth, 0) for tenth in range(82)]
+    assert not is_long_enough(steady[:80])
+    assert is_long_enough(steady)
+    stands = [*steady, Sample(15, 81, 0)]
+    assert longest_pause(stands) == pytest.approx(6.9)
+    assert not is_long_enough(stands)
+    assert not is_long_enough(in_steps(0, 55.9))
+    assert is_long_enough(in_steps(0, 58))
+
+
+@pytest.mark.parametrize("begin", range(13))
+def test_where_a_measurement_begins_between_steps_hardly_moves_its_rate(begin: int) -> None:
+    assert rate(in_steps(begin, 58)) == pytest.approx(640, rel=0.06)
+
+
+def test_a_pause_at_the_end_counts_and_a_count_that_stands_has_no_rate() -> None:
+    samples = [Sample(second, min(second, 5) * 100, 0) for second in range(11)]
+    assert rate(samples[:6]) == pytest.approx(100)
+    assert rate(samples) < 60
+    with pytest.raises(BenchmarkError, match="must arrive while they are counted"):
+        rate(samples[5:])
+
+
+def test_the_consumer_tools_last_whole_line_counts() -> None:
+    head = "time, threadId, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec\n"
+    line = "2026-11-27 04:40:10:123, 0, 7.9980, 0.6250, 8190, 640.1024, 0, 12810, 0.6243, 639.3443"
+    assert consumed_until_now("") == consumed_until_now(head) == consumed_until_now(head + line) == 0
+    assert consumed_until_now(f"{head}{line}\n{line.replace('8190', '9000')}") == 8190
 
 
 def test_a_percentile_is_a_value_that_was_measured() -> None:
@@ -103,14 +145,14 @@ def test_the_expectation_holds_within_a_fifth_of_the_measurement() -> None:
 def test_without_a_distance_both_settings_are_kafkas_and_fill_the_machine() -> None:
     for name in (DEFAULTS, RECOMMENDED):
         found = setting(name, 0, HERE)
-        assert (found.tasks, found.overrides(), found.fetch) == (1, {}, math.inf)
+        assert (found.tasks, found.overrides()) == (1, {})
         assert found.expected == pytest.approx(40_000)
 
 
 def test_over_a_distance_the_defaults_carry_a_window_each_round_trip_and_the_recommendation_carries_the_load() -> None:
     plain = setting(DEFAULTS, 100, HERE)
     assert (plain.tasks, plain.overrides()) == (1, {})
-    assert plain.expected == pytest.approx(plain.fetch) == pytest.approx(640)  # 64 KiB each 100 ms
+    assert plain.expected == pytest.approx(640)  # 64 KiB each 100 ms
     chosen = setting(RECOMMENDED, 100, HERE)
     assert chosen.consumer["receive.buffer.bytes"] == -1
     assert chosen.overrides()["consumer.receive.buffer.bytes"] == -1
