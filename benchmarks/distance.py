@@ -8,6 +8,7 @@ of what it copied, all over one line (`benchmarks.line`). Judges whether `ops si
 import argparse
 import itertools
 import math
+import os
 import re
 import statistics
 import subprocess
@@ -43,7 +44,7 @@ SHARE, HIGHEST_RATE = 0.8, 8000.0  # of the latency's load: producer, brokers an
 LATENCY_S, FILLED_WITHIN_S = 10.0, 180.0
 STREAM_BYTES, STREAM_S, STREAM_BEHIND_S = 5_000_000, 60.0, 5.0  # 5 MB/s
 STREAM = STREAM_BYTES / RECORD_BYTES
-NEARLY_ALL = 0.98 * RECORDS  # the consumer tool reports up to its poll before
+NEARLY_ALL = RECORDS * 98 // 100  # the consumer tool reports up to its poll before
 WITHIN = 0.2
 _POLL_S = 0.1
 _runs = count(1)
@@ -264,6 +265,7 @@ def _copied(distance: Distance, chosen: Setting, trip: int, here: Throughput) ->
         "mirror": round(mirror.records_per_second),
         "longestPauseSeconds": round(mirror.pause_s, 1),
         "holds": is_within(chosen.expected, mirror.records_per_second),
+        "loadAverage": round(os.getloadavg()[0], 1),
         "latencyAt": round(pace),
         "latencyP50Ms": round(half),
         "latencyP99Ms": round(most),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from settings.cluster import External, external_ca_secret
-from settings.model import Count, Model, frozen
+from settings.model import Count, Model, Scalar, frozen
 from settings.names import KafkaName, Label, Patterns
 from settings.users import AnyAuthentication, ExistingSecret
 from settings.verification import URL
@@ -27,6 +27,8 @@ Offsets = Annotated[Mapping[PartitionNumber, Annotated[int, Field(ge=0)]], After
 if TYPE_CHECKING:
     from settings.mirrors import Mirror
 
+# Of a source at a distance: the system lets the TCP window grow. Measured by `python -m benchmarks.distance`.
+DISTANT_CONSUMER: Mapping[str, Scalar] = frozen({"receive.buffer.bytes": -1})
 _SPECIAL = re.compile(r"[^\w-]")
 _ASCII_MAX = 0x7F
 
@@ -59,6 +61,8 @@ class Source(Model):
 
     `copySecrets: false` says that the mirror's namespace holds the source's Secrets already: both clusters share it.
     `required: false` leaves the mirror out while the source stack is not up: stacks that mirror each other begin so.
+    With `latencyMs` the client that reads gets no socket buffer of Kafka's (`receive.buffer.bytes: -1`) unless
+    `consumer` names one: 64 KiB a round trip is all that a connection carries with it, see docs/sizing.md.
     """
 
     alias: Label
@@ -73,6 +77,13 @@ class Source(Model):
     """Whether the source's Secrets are copied; false if they lie in the mirror's namespace already."""
     required: bool = True
     """False leaves the mirror out while the source stack is not up."""
+    latency_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Milliseconds of a round trip from the workers to the source's brokers. Without it Kafka's defaults are used."""
+
+    @property
+    def consumer_defaults(self) -> Mapping[str, Scalar]:
+        """Options of the client that reads the source, unless the mirror's `consumer` sets them."""
+        return DISTANT_CONSUMER if self.latency_ms is not None else {}
 
 
 class Target(Model):

@@ -103,7 +103,8 @@ def source_connector(settings: Mirror, version: str, platform: Platform) -> Spec
         reporting = consumer_config() if platform.base >= _CONSUMERS_REPORT_SINCE else {}
         config |= {f"consumer.{key}": value for key, value in reporting.items()}
     config |= {f"producer.override.{key}": value for key, value in settings.producer.items()}
-    config |= {f"consumer.{key}": value for key, value in settings.consumer.items()}
+    consumer = {**settings.source.consumer_defaults, **settings.consumer}
+    config |= {f"consumer.{key}": value for key, value in consumer.items()}
     return _with(settings, config, settings.source_connector_config)
 
 

@@ -193,7 +193,7 @@ def _worker(flow: Mirror) -> Values:
 def _reader(flow: Mirror) -> Values:
     """The consumer that reads records at a flow's source; exactly once must not read what is aborted later."""
     consumer: Values = {"isolation.level": "read_committed"} if flow.exactly_once else {}
-    consumer |= flow.consumer
+    consumer |= {**flow.source.consumer_defaults, **flow.consumer}
     return {**flow.source_config, **{f"consumer.{key}": value for key, value in consumer.items()}}
 
 

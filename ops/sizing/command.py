@@ -44,7 +44,8 @@ def command(
         str | None, typer.Option("--records-per-second", metavar="N", help="At the busiest hour, all topics together.")
     ] = None,
     latency_ms: Annotated[
-        str | None, typer.Option("--latency-ms", metavar="MS", help="Round trip between the two sites.")
+        str | None,
+        typer.Option("--latency-ms", metavar="MS", help="Round trip between the sites. [default: source.latencyMs]"),
     ] = None,
     catch_up: Annotated[
         str, typer.Option("--catch-up", metavar="FACTOR", help="Times the rate that must pass after an outage.")
@@ -91,7 +92,9 @@ def command(
     """
     try:
         found = Options()
-        unknown = Declared(mirror=mirror or _NAME, topics=0, partitions=0, source_brokers=None, target_brokers=3)
+        unknown = Declared(
+            mirror=mirror or _NAME, topics=0, partitions=0, source_brokers=None, target_brokers=3, latency_ms=None
+        )
         known = found.of(lambda: read_declared(stack_file, mirror), unknown) if stack_file else unknown
         if mirror is not None and stack_file is None:
             found.problems.append("--mirror: must come with --stack-file. Name the file that declares it.")
@@ -100,7 +103,7 @@ def command(
             partitions=found.count("--partitions", partitions or (str(known.partitions) if known.partitions else None)),
             record_bytes=found.count("--record-bytes", record_bytes, most=_LARGEST_RECORD),
             records_per_second=found.number("--records-per-second", records_per_second, 0.001, 1e9),
-            latency_ms=found.number("--latency-ms", latency_ms, 0, 10_000),
+            latency_ms=found.number("--latency-ms", latency_ms or known.latency, 0, 10_000),
             catch_up=found.number("--catch-up", catch_up, 2, 1000),
             compression_ratio=found.number("--compression-ratio", compression_ratio, 1, 1000),
             workers_at=found.choice("--workers-at", workers_at, ("target", "source")),
@@ -233,6 +236,12 @@ class Declared:
     partitions: int
     source_brokers: int | None
     target_brokers: int
+    latency_ms: int | None
+
+    @property
+    def latency(self) -> str | None:
+        """The round trip as an option gives it."""
+        return None if self.latency_ms is None else str(self.latency_ms)
 
 
 def read_declared(path: Path, mirror: str | None) -> Declared:
@@ -253,6 +262,7 @@ def read_declared(path: Path, mirror: str | None) -> Declared:
         partitions=sum(topic.partitions for topic in topics),
         source_brokers=_source_brokers(chosen, source),
         target_brokers=stack.cluster.broker_count,
+        latency_ms=chosen.source.latency_ms,
     )
 
 

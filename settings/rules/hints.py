@@ -19,6 +19,7 @@ from settings.text import format_names
 from settings.topics import internal_topics_of, offset_syncs_topic
 from settings.users import Acl, Operation
 
+SEND_BUFFER = "socket.send.buffer.bytes"
 _SEE: set[Operation] = {"Describe", "Read", "Delete", "All"}  # each of them lets a user see a group
 
 
@@ -34,6 +35,7 @@ def hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStac
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
             yield from _rights(flow, found, there, topology)
+            yield from _small_buffers(flow, there)
             yield from _failback_rights(flow, found, there, topology)
     yield from _unnamed_use(found)
     yield from _default_network_policy(found)
@@ -107,6 +109,21 @@ def _unmeasured_lag(flow: TopicFlow, found: ParsedStack) -> Iterator[Problem]:
         f"{flow.where}.scaling",
         f"mirror {mirror.name}: its autoscaler reads {settings.series}, and the stack has no monitoring. Without "
         "that metric the number of workers never changes: set monitoring, or name a metric of your own (metric).",
+    )
+
+
+def _small_buffers(flow: TopicFlow, there: ParsedStack) -> Iterator[Problem]:
+    """Over a distance the brokers' socket buffer limits a connection as the client's does, which `latencyMs` lifts."""
+    mirror, cluster = flow.mirror, there.reference_cluster
+    if mirror.source.latency_ms is None or cluster is None or cluster.external is not None:
+        return
+    if str(cluster.config.get(SEND_BUFFER)) == "-1":
+        return
+    yield Problem(
+        f"{flow.where}.source.latencyMs",
+        f"mirror {mirror.name}: the brokers of stack {flow.source} keep a socket buffer of a fixed size ({SEND_BUFFER}"
+        f"), so that each connection sends that much in {mirror.source.latency_ms} ms, however wide the line is. Set "
+        f"it to -1 in cluster.config of Pulumi.{flow.source}.yaml, or give the mirror more tasks (docs/sizing.md).",
     )
 
 

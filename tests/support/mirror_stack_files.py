@@ -60,7 +60,7 @@ def public_token() -> dict[str, Values]:
         "username": "token",
         "secret": {"name": "cloud-api-key", "passwordKey": "apikey"},
     }
-    case = changed(PAIR, source={"alias": "cloud", "external": external}, offsetSyncsLocation="source")
+    case = changed(PAIR, source={"alias": "cloud", "external": external, "latencyMs": 40}, offsetSyncsLocation="source")
     return {"stg": case["stg"]}
 
 

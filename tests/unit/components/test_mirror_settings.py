@@ -350,6 +350,24 @@ def test_without_tls_neither_trust_nor_host_names_are_checked(platform: Platform
 
 
 @PLATFORMS
+def test_the_reader_of_a_source_at_a_distance_has_the_systems_buffer_unless_it_has_one_of_its_own(
+    platform: Platform,
+) -> None:
+    far = {"source": {"stack": "dev", "alias": "us", "user": "reader", "latencyMs": 100}}
+    near, there = mirror_spec(platform, mirror()), mirror_spec(platform, mirror(**far))
+    assert source_config(there) == {**source_config(near), "consumer.receive.buffer.bytes": -1}
+    own = {"consumer": {"receive.buffer.bytes": 4_194_304, "max.poll.records": 10}}
+    assert source_config(mirror_spec(platform, mirror(**far, **own))) == {
+        **source_config(near),
+        "consumer.receive.buffer.bytes": 4_194_304,
+        "consumer.max.poll.records": 10,
+    }
+    source_config(near).clear()
+    source_config(there).clear()
+    assert there == near
+
+
+@PLATFORMS
 def test_without_defaults_only_what_is_written_in_the_free_maps_comes_out(platform: Platform) -> None:
     maps = {"sourceConnectorConfig": {"replication.factor": 2}, "workerConfig": {"offset.flush.interval.ms": 1}}
     spec = mirror_spec(platform, mirror(configDefaults=False, refreshTopicsSeconds=10, **maps))

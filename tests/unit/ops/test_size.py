@@ -75,6 +75,17 @@ def test_a_stack_file_gives_topics_partitions_and_brokers(measured: str) -> None
     assert (load["topics"], load["partitions"], load["sourceBrokers"], load["targetBrokers"]) == (3, 9, 1, 3)
 
 
+def test_a_mirrors_stack_file_gives_the_distance_unless_an_option_does(tmp_path: Path, measured: str) -> None:
+    for name in ("dev", "stg"):
+        text = (ROOT / f"Pulumi.{name}.yaml").read_text()
+        (tmp_path / f"Pulumi.{name}.yaml").write_text(
+            text.replace("alias: es-src", "alias: es-src\n        latencyMs: 70")
+        )
+    run = [*SLOW[:5], "--stack-file", str(tmp_path / "Pulumi.stg.yaml"), "--throughput-file", measured]
+    assert as_json(*run)["workload"]["latencyMs"] == 70
+    assert as_json(*run, "--latency-ms", "5")["workload"]["latencyMs"] == 5
+
+
 def test_options_win_over_the_stack_file(measured: str) -> None:
     more = ("--partitions", "64", "--source-brokers", "5")
     document = as_json(*RUN, *more, "--stack-file", str(ROOT / "Pulumi.stg.yaml"), "--throughput-file", measured)

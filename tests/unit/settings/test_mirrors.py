@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from settings import parse
+from settings import hints, parse
 from settings.errors import SettingsError
 from settings.mirrors import BROKERS_DECIDE, Mirror
 
-from ...support.stack_values import TARGET, with_value
+from ...support.stack_values import SOURCE, TARGET, with_value
 
 
 def made(**values: object) -> Mirror:
@@ -218,3 +218,29 @@ def test_an_up_verifies_no_mirror_at_rest_and_none_that_is_on_its_way_back(
 def test_a_reverse_knows_nothing_of_a_failback() -> None:
     mirror = made(active="target", state="stopped", failback="copying", reverse={"topics": ["audit"]})
     assert mirror.reverse_mirror().failback is None
+
+
+def test_a_distance_belongs_to_the_direction_that_reads_over_it() -> None:
+    there = {"stack": "dev", "alias": "es-src", "user": "reader", "latencyMs": 100}
+    mirror = made(source=there, reverse={"topics": ["orders"]}, naming="prefixed")
+    assert mirror.source.consumer_defaults == {"receive.buffer.bytes": -1}
+    assert mirror.reverse_mirror().source.consumer_defaults == {}
+    assert made().source.consumer_defaults == {}
+
+
+@pytest.mark.parametrize(
+    ("config", "latency", "hinted"),
+    [
+        ({}, 100, True),
+        ({"socket.send.buffer.bytes": 102_400}, 100, True),
+        ({"socket.send.buffer.bytes": -1}, 100, False),
+        ({}, None, False),
+    ],
+)
+def test_brokers_at_a_distance_that_keep_a_small_buffer_are_hinted_at(
+    config: dict[str, int], latency: int | None, hinted: bool
+) -> None:
+    source = with_value(SOURCE, "cluster/config", config)
+    target = with_value(TARGET, "mirrors/0/source/latencyMs", latency) if latency else TARGET
+    found = [hint for hint in hints(target, "stg", {"dev": source}) if hint.key == "mirrors[0].source.latencyMs"]
+    assert ["sends that much in 100 ms" in hint.message for hint in found] == [True] * hinted
