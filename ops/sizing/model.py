@@ -328,7 +328,7 @@ def _advice(case: _Case, found: int | None, cpu_only: int | None, task: _Task) -
             side = "source" if load.workers_at == "target" else "target"
             advice.append(
                 f"{side} brokers: with {setting}.buffer.bytes -1 {format_count(opened, 'task')} would do; now "
-                f"{shown(load.broker_buffer)} is the window of every connection. "
+                f"{shown(load.broker_buffer)} limit every connection. "
                 "Size again with --broker-buffer-bytes -1 when it is set."
             )
     if -1 in (case.clients.receive_buffer, case.clients.send_buffer):

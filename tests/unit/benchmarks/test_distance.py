@@ -152,7 +152,7 @@ def test_without_a_distance_both_settings_are_kafkas_and_fill_the_machine() -> N
 def test_over_a_distance_the_defaults_carry_a_window_each_round_trip_and_the_recommendation_carries_the_load() -> None:
     plain = setting(DEFAULTS, 100, HERE)
     assert (plain.tasks, plain.overrides()) == (1, {})
-    assert plain.expected == pytest.approx(640)  # 64 KiB each 100 ms
+    assert plain.expected == pytest.approx(704)  # 70.4 KiB each 100 ms
     chosen = setting(RECOMMENDED, 100, HERE)
     assert chosen.consumer["receive.buffer.bytes"] == -1
     assert chosen.overrides()["consumer.receive.buffer.bytes"] == -1
