@@ -11,7 +11,7 @@ from ops.sizing.model import Workload, copied, size
 PARTITIONS, RECORD_BYTES = 8, 1024
 DEFAULTS, MIRROR_ONLY, RECOMMENDED = "defaults", "recommended, brokers' defaults", "recommended"
 # `socket.send.buffer.bytes` of the source's brokers; -1 lets the system choose.
-BROKER_BUFFERS = {DEFAULTS: BROKER_BUFFER, MIRROR_ONLY: BROKER_BUFFER, RECOMMENDED: -1}
+BROKER_BUFFERS = {RECOMMENDED: -1, MIRROR_ONLY: BROKER_BUFFER, DEFAULTS: BROKER_BUFFER}
 NEAR_MS = 0.2  # a round trip on one machine
 
 
