@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -268,7 +268,7 @@ def _copied(distance: Distance, chosen: Setting, trip: int, here: Throughput) ->
     pace = min(HIGHEST_RATE, SHARE * mirror.records_per_second)
     half, most = distance.latency(chosen, pace)
     row = {
-        **asdict(chosen),
+        **_configured(chosen),
         "roundTripMs": trip,
         "expected": round(chosen.expected),
         "oneTaskHere": round(here.records_per_second(RECORD_BYTES)),
@@ -289,10 +289,19 @@ def _copied(distance: Distance, chosen: Setting, trip: int, here: Throughput) ->
     return row
 
 
+def _configured(chosen: Setting) -> dict[str, Any]:
+    return {
+        "name": chosen.name,
+        "tasks": chosen.tasks,
+        "consumerOptions": chosen.consumer,
+        "producerOptions": chosen.producer,
+    }
+
+
 def _stream(distance: Distance, chosen: Setting, trip: int) -> dict[str, Any]:
     grows, behind = (records / STREAM for records in distance.stream(chosen))
     row = {
-        **asdict(chosen),
+        **_configured(chosen),
         "roundTripMs": trip,
         "expected": round(chosen.expected),
         "grows": round(grows, 3),
