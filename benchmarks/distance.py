@@ -1,6 +1,6 @@
 """What a mirror copies from a source at a distance: with Kafka's defaults, and with what `ops size` recommends.
 
-Run: `python -m benchmarks.distance`. Takes about forty minutes, needs no running sandbox, leaves nothing but the results
+Run: `python -m benchmarks.distance`. Takes about forty minutes, needs no running sandbox, leaves only the results
 file. For each round trip it measures Kafka's consumer tool and a mirror, and the mirror's replication latency at 80 %
 of what it copied, all over one line (`benchmarks.line`). Judges whether `ops size` comes within 20 % of the mirror.
 """
