@@ -77,6 +77,7 @@ def filled(text: str) -> str:
         "distance": _distance,
         "soak": _soak,
         "nemesis": _nemesis,
+        "follow": _follow,
     }
     for name, table in tables.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
@@ -192,6 +193,39 @@ def _nemesis(result: dict[str, Any]) -> str:
     head = ("seed", "faults", "verdicts that are true", "acknowledged", "lost", "skipped", "copied again", "aborted")
     faults = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
     return f"{_where(result)}{_table(head, rows)}\nFaults, {result['minutes']:g} minutes a seed: {faults}.\n"
+
+
+def _follow(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            row["case"],
+            row["topic"],
+            _spaced(int(row["group"].rpartition("-")[2])),
+            row["skipped"],
+            f"{row['readAgainMedian']:g} (most {_spaced(row['readAgainMost'])})",
+            f"{row['lastSecondMedian']:g}",
+            f"{row['within']} of {row['seeds']}",
+            f"{_spaced(round(row['mirrorMakerMedian']))} (most {_spaced(row['mirrorMakerMost'])})",
+        )
+        for row in result["summary"]
+    ]
+    head = (
+        *("before", "topic", "records behind", "skipped", "read again", "read in the last second"),
+        *("seeds within that", "read again by MirrorMaker's offsets"),
+    )
+    costs = [
+        (
+            row["what"],
+            _spaced(row["positions"]),
+            f"{row['roundMedianS']} (most {row['roundMostS']})",
+            "" if row["ageMostS"] is None else f"{row['ageMedianS']} (most {row['ageMostS']})",
+            "" if row["cores"] is None else row["cores"],
+            row["peakMib"],
+        )
+        for row in result["costs"]
+    ]
+    of_many = _table(("follower", "positions", "a round, s", "age, s", "cores", "peak, MiB"), costs) if costs else ""
+    return f"{_where(result)}{_table(head, rows)}\n{of_many}"
 
 
 def _distance(result: dict[str, Any]) -> str:

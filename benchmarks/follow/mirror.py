@@ -1,0 +1,182 @@
+"""The mirror whose groups are followed: its topics, its connectors, and the follower as a process of its own.
+
+Owns how they are started. Does not own what flows, nor what is judged.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # the package does not list what it re-exports
+
+from benchmarks.clusters import SOURCE, TARGET, BenchmarkError, Clusters
+from ops.recovery import mirror_context
+from ops.recovery.mirror_context import MirrorContext
+from sandbox.state import PROJECT
+
+WORKER_SETTINGS = {"offset.flush.interval.ms": 10_000, "scheduled.rebalance.max.delay.ms": 0}
+"""A worker that comes back gets its tasks at once, and copies again what it has copied in the last 10 s."""
+KINDS = ("Source", "Checkpoint")
+GONE_WITHIN_S, FIRST_ROUND_WITHIN_S, END_WITHIN_S = 60.0, 120.0, 5.0
+
+
+def connector_name(kind: str) -> str:
+    """Return the name of a connector, as Strimzi makes it."""
+    return f"source->target.Mirror{kind}Connector"
+
+
+def create_topics(clusters: Clusters, topics: Mapping[str, tuple[int, Mapping[str, str]]]) -> None:
+    """Make topics at the source, each with so many partitions and a configuration; raises KafkaException."""
+    wanted = [NewTopic(name, number, 1, config=dict(config)) for name, (number, config) in topics.items()]
+    admin = clusters.admin(SOURCE)  # named, because its futures end with it
+    for future in admin.create_topics(wanted).values():
+        future.result(timeout=30)
+
+
+def delete_topic(clusters: Clusters, topic: str) -> None:
+    """Delete a topic of the source and wait until it is gone; raises BenchmarkError."""
+    admin = clusters.admin(SOURCE)
+    for future in admin.delete_topics([topic]).values():
+        future.result(timeout=30)
+    end = time.monotonic() + GONE_WITHIN_S
+    while topic in admin.list_topics(timeout=10).topics:
+        if time.monotonic() > end:
+            raise BenchmarkError(f"topic {topic}: must be gone within {GONE_WITHIN_S:.0f} s after it was deleted.")
+        time.sleep(0.2)
+
+
+def start_mirror(clusters: Clusters, topics: Sequence[str], groups: Sequence[str]) -> None:
+    """Make the connectors; MirrorMaker translates each second, but sets no group."""
+    sides = {
+        f"{side}.cluster.{key}": value
+        for side, broker in (("source", SOURCE), ("target", TARGET))
+        for key, value in {
+            **clusters.java_client(),
+            "bootstrap.servers": clusters.bootstrap(broker),
+            "alias": side,
+        }.items()
+    }
+    for kind in KINDS:
+        config = {
+            **sides,
+            "connector.class": f"org.apache.kafka.connect.mirror.Mirror{kind}Connector",
+            "tasks.max": "1",
+            "header.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+            "topics": ",".join(topics),
+            "groups": ",".join(groups),
+            "consumer.isolation.level": "read_committed",
+            "source.consumer.isolation.level": "read_committed",
+            "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+            "replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
+            "offset-syncs.topic.location": "target",
+            "checkpoints.topic.replication.factor": "1",
+            "sync.topic.acls.enabled": "false",
+            "sync.group.offsets.enabled": "false",
+            "emit.checkpoints.interval.seconds": "1",
+            "refresh.groups.interval.seconds": "2",
+            "refresh.topics.interval.seconds": "2",
+        }
+        clusters.connect("PUT", f"/connectors/{connector_name(kind)}/config", config)
+
+
+def outputs(clusters: Clusters, topics: Sequence[str]) -> dict[str, Any]:
+    """Return the mirror as a stack's outputs describe it."""
+    request = {
+        "source": {"alias": "source", "client_config": clusters.client(SOURCE)},
+        "target": {"alias": "target", "client_config": clusters.client(TARGET)},
+        "mirror": {
+            "name": "mm2",
+            "topics": list(topics),
+            "groups": [".*"],
+            "naming": "identity",
+            "source_alias": "source",
+            "target_alias": "target",
+            "checkpoints_topic": "source.checkpoints.internal",
+            "offset_syncs_topic": {"name": "mm2-offset-syncs.source.internal", "location": "target"},
+            "sync_group_offsets": False,
+        },
+    }
+    return {"verificationRequests": {"mm2": request}, "mirrors": {"mm2": {"active": "source"}}}
+
+
+def context(found: Mapping[str, Any]) -> MirrorContext:
+    """Return the mirror of these outputs."""
+    return mirror_context.of_outputs("benchmark", found, "mm2", {})
+
+
+@dataclass(frozen=True)
+class FollowRound:
+    """A round of the follower that both clusters answered: when it began and ended, by `time.monotonic`.
+
+    `cpu_s` and `peak_mib` are those of its process until then.
+    """
+
+    began: float
+    ended: float
+    positions: Mapping[str, int]
+    cpu_s: float
+    peak_mib: int
+
+
+@dataclass
+class FollowProcess:
+    """A running follower, and its rounds so far."""
+
+    child: subprocess.Popen[str]
+    rounds: list[FollowRound] = field(default_factory=list)
+
+    def collect(self) -> None:
+        """Take in the rounds until the process ends."""
+        for line in self.child.stdout or ():
+            self.rounds.append(FollowRound(**json.loads(line)))
+
+    def wait_for_round(self, after: float) -> FollowRound:
+        """Return the first round that began after a time; raises BenchmarkError."""
+        end = time.monotonic() + FIRST_ROUND_WITHIN_S
+        while True:
+            found = next((one for one in list(self.rounds) if one.began > after), None)
+            if found is not None:
+                return found
+            if time.monotonic() > end or self.child.poll() is not None:
+                raise BenchmarkError(
+                    f"follower: a round must end within {FIRST_ROUND_WITHIN_S:.0f} s "
+                    f"(got exit code {self.child.poll()}). See follower.log above."
+                )
+            time.sleep(0.05)
+
+
+@contextmanager
+def following(clusters: Clusters, topics: Sequence[str], interval_s: float) -> Iterator[FollowProcess]:
+    """Run a follower while the block runs; it is killed at the end, if it does not end at once."""
+    path = clusters.folder / "outputs.json"
+    path.write_text(json.dumps(outputs(clusters, topics)), encoding="utf-8")
+    command = [sys.executable, "-m", "benchmarks.follow.process", str(path), str(interval_s)]
+    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as child:
+        found = FollowProcess(child)
+        thread = threading.Thread(target=found.collect, daemon=True)
+        thread.start()
+        try:
+            yield found
+        finally:
+            child.terminate()
+            try:
+                child.wait(END_WITHIN_S)
+            except subprocess.TimeoutExpired:  # it waits for a source that was killed
+                child.kill()
+            thread.join(END_WITHIN_S)
+
+
+def answers(clusters: Clusters, broker: str) -> bool:
+    """Whether a broker answers now."""
+    try:
+        return bool(clusters.admin(broker).list_topics(timeout=2))
+    except KafkaException:
+        return False
