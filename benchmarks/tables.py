@@ -204,14 +204,21 @@ def _follow(result: dict[str, Any]) -> str:
             row["skipped"],
             f"{row['readAgainMedian']:g} (most {_spaced(row['readAgainMost'])})",
             f"{row['lastSecondMedian']:g}",
+            f"{row['sinceRoundMedian']:g} ({row['roundAgeMedianS']} s)",
             f"{row['within']} of {row['seeds']}",
+            f"{row['withinLastSecond']} of {row['seeds']}",
             f"{_spaced(round(row['mirrorMakerMedian']))} (most {_spaced(row['mirrorMakerMost'])})",
         )
         for row in result["summary"]
     ]
     head = (
         *("before", "topic", "records behind", "skipped", "read again", "read in the last second"),
-        *("seeds within that", "read again by MirrorMaker's offsets"),
+        *(
+            "read since the last round",
+            "within either",
+            "within the last second",
+            "read again by MirrorMaker's offsets",
+        ),
     )
     costs = [
         (

@@ -28,7 +28,7 @@ from sandbox.processes import ProcessError
 from sandbox.toolchain import ToolchainError, locate
 
 RESULT = tables.RESULTS / "follow.json"
-SEEDS = 20
+SEEDS, MINUTES = 20, 120.0
 MANY_GROUPS = "many groups"
 LINE = (
     "  {topic} {group}: {readAgain} of {lastSecond}, skipped {skipped}, since round {sinceRound} ({roundAgeS} s), "
@@ -40,14 +40,16 @@ def measure(given: argparse.Namespace, rows: list[Row], costs: list[Row]) -> Non
     """Add the rows of each seed: what was measured counts, also if a later seed does not end."""
     with running(locate(), WORKER_SETTINGS) as clusters:
         site = Site.on(clusters, given.interval)
-        for case in [given.only] if given.only else [*CASES, MANY_GROUPS]:
-            if case == MANY_GROUPS:
-                costs += site.many_groups()
-                for row in costs:
-                    tables.log(f"{case}: {row}")
-                continue
-            for number in range(given.first, given.first + given.seeds):
+        if given.only in (None, MANY_GROUPS):
+            costs += site.many_groups()
+            for row in costs:
+                tables.log(f"{MANY_GROUPS}: {row}")
+        until = time.monotonic() + given.minutes * 60
+        for number in range(given.first, given.first + given.seeds):
+            for case in [case for case in CASES if given.only in (None, case)]:
                 began = time.monotonic()
+                if began > until:
+                    return
                 found = site.seed(case, number)
                 rows += found
                 tables.log(f"{case}, seed {number}: {time.monotonic() - began:.0f} s")
@@ -61,6 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds of each case (default: %(default)s)")
     parser.add_argument("--first", type=int, default=1, help="the first seed (default: %(default)s)")
     parser.add_argument("--only", choices=[*CASES, MANY_GROUPS], help="one case (default: all)")
+    parser.add_argument(
+        "--minutes", type=float, default=MINUTES, help="after which no seed begins any more (default: %(default)s)"
+    )
     parser.add_argument("--interval", type=float, default=INTERVAL_S, help="of the follower, s (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
     given = parser.parse_args(arguments)

@@ -19,6 +19,7 @@ from benchmarks.clusters import BenchmarkError
 from benchmarks.follow.traffic import Log, Place, numbers_of
 
 READ_WITHIN_S, CALL_S = 120.0, 20.0
+PAST, AHEAD = -1, 1 << 62
 Row = dict[str, Any]
 
 
@@ -98,30 +99,37 @@ class Cost:
     read_again: int
 
 
-def cost(log: Log, target: TargetLog, read_up_to: int, at: int) -> Cost:
-    """Judge a target offset: `read_up_to` is the source offset behind all that the group has read.
+def source_offsets(log: Log, target: TargetLog) -> Sequence[int]:
+    """Return the source offset of each record of the target: `PAST` of earlier incarnations, `AHEAD` if unknown."""
+    return [
+        (known if (known := log.offset_of[number]) >= 0 else AHEAD)
+        if incarnation == log.incarnation
+        else (PAST if incarnation < log.incarnation else AHEAD)
+        for incarnation, number in zip(target.incarnations, target.numbers, strict=True)
+    ]
 
-    A record that is there twice is skipped only if each of its copies lies in front of the offset.
+
+def cost(offsets: Sequence[int], target: TargetLog, read_up_to: int, at: int) -> Cost:
+    """Judge a target offset; `offsets` are the source offsets of the target's records in their order.
+
+    `read_up_to` is the source offset behind all that the group has read. A record that is there twice is skipped only
+    if each of its copies lies in front of the offset.
     """
     split = bisect_left(target.offsets, at)
-
-    def is_read(row: int) -> bool:
-        if target.incarnations[row] != log.incarnation:
-            return target.incarnations[row] < log.incarnation
-        return 0 <= log.offset_of[target.numbers[row]] < read_up_to
-
-    unread = {target.numbers[row] for row in range(split) if not is_read(row)}
-    read_again = 0
-    for row in range(split, len(target.offsets)):
-        if is_read(row):
-            read_again += 1
-        else:
-            unread.discard(target.numbers[row])
-    return Cost(len(unread), read_again)
+    unread = {target.numbers[row] for row in range(split) if offsets[row] >= read_up_to}
+    behind = offsets[split:]
+    if unread:
+        unread -= {number for number, of in zip(target.numbers[split:], behind, strict=True) if of >= read_up_to}
+    return Cost(len(unread), sum(1 for of in behind if of < read_up_to))
 
 
 def holds(row: Mapping[str, Any]) -> bool:
-    """Whether a group skips nothing, and reads at most again what it has read in the last second."""
+    """Whether a group skips nothing, and reads at most again what the last round could not know, or the last second."""
+    return bool(row["skipped"] == 0 and row["readAgain"] <= max(row["lastSecond"], row["sinceRound"]))
+
+
+def within_last_second(row: Mapping[str, Any]) -> bool:
+    """Whether a group reads at most again what it has read in the last second."""
     return bool(row["skipped"] == 0 and row["readAgain"] <= row["lastSecond"])
 
 
@@ -140,10 +148,13 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
                 "group": group,
                 "seeds": len(of),
                 "within": sum(map(holds, of)),
+                "withinLastSecond": sum(map(within_last_second, of)),
                 "skipped": sum(row["skipped"] for row in of),
                 "readAgainMedian": statistics.median(again),
                 "readAgainMost": max(again),
                 "lastSecondMedian": statistics.median(row["lastSecond"] for row in of),
+                "sinceRoundMedian": statistics.median(row["sinceRound"] for row in of),
+                "roundAgeMedianS": round(statistics.median(row["roundAgeS"] for row in of), 1),
                 "mirrorMakerSkipped": sum(row["mirrorMakerSkipped"] for row in of),
                 "mirrorMakerMedian": statistics.median(makers),
                 "mirrorMakerMost": max(makers),

@@ -169,21 +169,25 @@ class Site:
         self.reading.read(places)
         last = max((one for one in list(follower.rounds) if one.ended <= killed), key=lambda one: one.began)
         rows = []
+        sources = {
+            place: judging.source_offsets(self.traffic.logs[place], self.reading.logs[place]) for place in places
+        }
         for topic in dict.fromkeys(topic for topic, _ in places):
             for group in DISTANCES:
                 row = {"topic": topic, "group": group, "skipped": 0, "readAgain": 0, "lastSecond": 0, "sinceRound": 0}
                 row |= {"mirrorMakerSkipped": 0, "mirrorMakerReadAgain": 0, "roundAgeS": round(killed - last.began, 2)}
                 for place in (place for place in places if place[0] == topic):
-                    log, there = self.traffic.logs[place], self.reading.logs[place]
+                    there = logs[place]
                     read_up_to = self.traffic.read_up_to(group, place, killed)
                     at = positions.get(group, {}).get(TopicPartition(*place))
                     checkpoint = claimed.last_checkpoint((group, *place))
-                    ours = judging.cost(log, there, read_up_to, at.offset if at else 0)
-                    theirs = judging.cost(log, there, read_up_to, checkpoint.downstream if checkpoint else 0)
+                    ours = judging.cost(sources[place], there, read_up_to, at.offset if at else 0)
+                    theirs = judging.cost(sources[place], there, read_up_to, checkpoint.downstream if checkpoint else 0)
                     row["skipped"] += ours.skipped
                     row["readAgain"] += ours.read_again
                     row["lastSecond"] += self.traffic.read_between(group, place, killed - LAST_S, killed)
-                    row["sinceRound"] += self.traffic.read_between(group, place, last.began, killed)
+                    known = self.traffic.committed_before(group, place, last.began)
+                    row["sinceRound"] += self.traffic.read_from(group, place, known, killed)
                     row["mirrorMakerSkipped"] += theirs.skipped
                     row["mirrorMakerReadAgain"] += theirs.read_again
                 rows.append(row)

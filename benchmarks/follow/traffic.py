@@ -84,12 +84,14 @@ class Rates:
 class Traffic:
     """What flows over the source: logs and read offsets stay, the clients are those of one seed.
 
-    `read` is the time and the end offset of each batch that a group has read in a partition, and how many records.
+    `read` is the time and the end offset of each batch that a group has read in a partition, and how many records;
+    `committed` the time and the offset of each commit that the source has acknowledged.
     """
 
     client: Mapping[str, Any]
     logs: dict[Place, Log] = field(default_factory=dict)
     read: dict[tuple[str, Place], list[tuple[float, int, int]]] = field(default_factory=dict)
+    committed: dict[tuple[str, Place], list[tuple[float, int]]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     _ending: threading.Event = field(default_factory=threading.Event)
 
@@ -102,6 +104,7 @@ class Traffic:
                 self.logs[place] = Log(self.logs[place].incarnation + 1 if again else 0)
                 for group in DISTANCES:
                     self.read.pop((group, place), None)
+                    self.committed.pop((group, place), None)
             writer = _Writer(self, topic)
             while min(len(self.logs[place].visible) for place in places) < records:
                 number = min(PREFILLED_AT_ONCE, records)
@@ -116,6 +119,8 @@ class Traffic:
         places = [(topic, number) for topic, partitions in topics.items() for number in range(partitions)]
         for rows in self.read.values():
             del rows[:-1]
+        for commits in self.committed.values():
+            del commits[:-1]
         works: list[tuple[Any, ...]] = [(self._produce, topic, rates, chance.random()) for topic in topics]
         works += [(self._read, group, distance, places) for group, distance in DISTANCES.items()]
         threads = [threading.Thread(target=self._guarded, args=work, daemon=True) for work in works]
@@ -155,6 +160,15 @@ class Traffic:
         rows = self.read.get((group, place), [])
         return max((end for when, end, _ in list(rows) if until is None or when <= until), default=0)
 
+    def committed_before(self, group: str, place: Place, until: float) -> int:
+        """Return the last offset whose commit was acknowledged before a time; 0 if there is none."""
+        return max((at for when, at in self.committed.get((group, place), []) if when < until), default=0)
+
+    def read_from(self, group: str, place: Place, offset: int, until: float) -> int:
+        """Return how many records behind an offset a group has read until a time, in whole batches."""
+        rows = self.read.get((group, place), [])
+        return sum(number for when, end, number in rows if end > offset and when <= until)
+
     def read_between(self, group: str, place: Place, since: float, until: float) -> int:
         """Return how many records a group has read between two times."""
         return sum(number for when, _, number in self.read.get((group, place), []) if since < when <= until)
@@ -180,8 +194,13 @@ class Traffic:
             writer.close()
 
     def _read(self, group: str, distance: int, places: Sequence[Place]) -> None:
+        def acknowledge(error: KafkaError | None, offsets: Sequence[ClientTopicPartition]) -> None:
+            for at in offsets if error is None else ():
+                self.committed.setdefault((group, (at.topic, at.partition)), []).append((time.monotonic(), at.offset))
+
         config = {**self.client, "group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        consumer = Consumer({**config, "log_level": 0, "queued.max.messages.kbytes": 4096})
+        more = {"log_level": 0, "queued.max.messages.kbytes": 4096, "on_commit": acknowledge}
+        consumer = Consumer({**config, **more})
         try:
             self._read_as(consumer, group, distance, places)
         finally:

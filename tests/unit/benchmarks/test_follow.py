@@ -3,7 +3,8 @@
 import random
 from array import array
 
-from benchmarks.follow.judging import Cost, TargetLog, cost, holds, summary
+from benchmarks.follow.judging import Cost, TargetLog, holds, source_offsets, summary, within_last_second
+from benchmarks.follow.judging import cost as cost_of
 from benchmarks.follow.traffic import Log, Rates, Traffic
 from benchmarks.tables import _follow
 
@@ -18,6 +19,10 @@ def target(*values: str) -> TargetLog:
     for at, value in enumerate(values):
         found.add(at, value.encode())
     return found
+
+
+def cost(log: Log, there: TargetLog, read_up_to: int, at: int) -> Cost:
+    return cost_of(source_offsets(log, there), there, read_up_to, at)
 
 
 FOUR = target("0 0", "0 1", "0 2", "0 3")
@@ -68,6 +73,10 @@ def test_what_a_group_has_read_is_that_until_a_time() -> None:
     assert traffic.read_up_to("orders", place, 2.0) == 15
     assert traffic.read_between("orders", place, 1.0, 2.5) == 8
     assert traffic.read_up_to("others", place) == 0
+    traffic.committed["orders", place] = [(1.1, 10), (2.1, 15)]
+    assert traffic.committed_before("orders", place, 2.1) == 10
+    assert traffic.read_from("orders", place, 10, 2.5) == 8
+    assert traffic.read_from("orders", place, 15, 2.2) == 0
 
 
 def test_a_seed_chooses_the_same_rates_and_each_topic_is_written_to() -> None:
@@ -82,12 +91,18 @@ def test_a_seed_chooses_the_same_rates_and_each_topic_is_written_to() -> None:
 
 def test_the_bound_and_the_table() -> None:
     row = {"case": "source killed", "topic": "plain", "group": "behind-1000", "seed": 1, "skipped": 0, "readAgain": 5}
-    row |= {"lastSecond": 5, "mirrorMakerSkipped": 0, "mirrorMakerReadAgain": 2500}
+    row |= {"lastSecond": 5, "sinceRound": 6, "roundAgeS": 1.3, "mirrorMakerSkipped": 0, "mirrorMakerReadAgain": 2500}
     assert holds(row)
-    assert not holds(row | {"readAgain": 6})
+    assert within_last_second(row)
+    assert holds(row | {"readAgain": 6})
+    assert not within_last_second(row | {"readAgain": 6})
+    assert not holds(row | {"readAgain": 7})
     assert not holds(row | {"skipped": 1})
     found = summary([row, row | {"readAgain": 7}])
-    assert [(one["within"], one["seeds"], one["readAgainMost"]) for one in found] == [(1, 2, 7)]
+    assert [(one["within"], one["withinLastSecond"], one["readAgainMost"]) for one in found] == [(1, 1, 7)]
     machine = {"cores": 2, "processor": "EPYC", "memoryGib": 24, "loadAverage": [0.5]}
     result = {"summary": found, "costs": [], "machine": machine, "date": "2026-11-27", "versions": {"kafka": "4.3.1"}}
-    assert "| source killed | plain | 1 000 | 0 | 6 (most 7) | 5 | 1 of 2 | 2 500 (most 2 500) |" in _follow(result)
+    assert (
+        "| source killed | plain | 1 000 | 0 | 6 (most 7) | 5 | 6 (1.3 s) | 1 of 2 | 1 of 2 | 2 500 (most 2 500) |"
+        in _follow(result)
+    )
