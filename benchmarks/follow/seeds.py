@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from confluent_kafka import KafkaException
+
 from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, Clusters
 from benchmarks.follow import judging, many_groups, mirror
 from benchmarks.follow.judging import Row, TargetReading
@@ -130,7 +132,10 @@ class Site:
             there.update(self.target.names(lambda _: True))
             if not {topic for topic, _ in places} <= there:
                 return False
-            self.reading.read(places)
+            try:
+                self.reading.read(places)
+            except KafkaException:  # a topic that is made just now has no leader yet
+                return False
             return all(self.reading.logs[place].holds(*mark) for place, mark in marks.items())
 
         return look

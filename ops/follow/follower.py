@@ -273,14 +273,9 @@ class Follower:
             first = self._closest(tp, anchor, min(offsets))
             stretch = Stretch(tp, self._remote(tp), first, following, max(offsets))
             chosen[stretch] = positions
-        isolation = self.pair.request.limits.isolation
         if self._comparison is None:
-            self._comparison = RecordComparison(self.source, self.target, isolation)
-        ends = (
-            self.source.ends([one.source for one in chosen], isolation),
-            self.target.ends([one.target for one in chosen], isolation),
-        )
-        compared = self._comparison.compare(chosen, ends)
+            self._comparison = RecordComparison(self.source, self.target, self.pair.request.limits.isolation)
+        compared = self._comparison.compare(chosen)
         for stretch, positions in chosen.items():
             records = compared[stretch.source]
             for one in positions:

@@ -11,6 +11,7 @@ import time
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer
@@ -24,6 +25,7 @@ from ops.recovery.mirror_offsets import record_digest
 RECORDS_MAX = 5000
 """Records of a partition that are read for one round, on each side."""
 READ_WITHIN_S = 5.0
+_ALL = 1 << 62
 _FETCH = {"fetch.message.max.bytes": 262_144, "queued.max.messages.kbytes": 16_384, "queued.min.messages": 1000}
 
 
@@ -115,33 +117,22 @@ class RecordComparison:
         self._source, self._target, self._isolation = source, target, isolation
         self._consumers: dict[str, Consumer] = {}
 
-    def compare(
-        self,
-        stretches: Iterable[Stretch],
-        ends: tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]],
-    ) -> dict[TopicPartition, ComparedRecords]:
+    def compare(self, stretches: Iterable[Stretch]) -> dict[TopicPartition, ComparedRecords]:
         """Return the records of each stretch, by its partition of the source; at most one stretch a partition.
 
-        Args:
-            stretches: what to read.
-            ends: log end offsets of these partitions at the source, and on the target.
+        Both sides are read at the same time: how old a position on the target is rests on how long that takes.
         """
         chosen = list(stretches)
         at_source = {
-            one.source: (
-                one.anchor.upstream,
-                min(one.following.upstream + 1 if one.following else one.wanted, ends[0].get(one.source, 0)),
-            )
+            one.source: (one.anchor.upstream, one.following.upstream + 1 if one.following else one.wanted)
             for one in chosen
         }
         on_target = {
-            one.target: (
-                one.anchor.downstream,
-                min(one.following.downstream + 1 if one.following else 1 << 62, ends[1].get(one.target, 0)),
-            )
+            one.target: (one.anchor.downstream, one.following.downstream + 1 if one.following else _ALL)
             for one in chosen
         }
-        source, target = self._read(self._source, at_source), self._read(self._target, on_target)
+        with ThreadPoolExecutor(2) as pool:
+            source, target = pool.map(self._up_to_the_end, (self._source, self._target), (at_source, on_target))
         return {
             one.source: ComparedRecords(
                 one.anchor, source[one.source], target[one.target], bounded=one.following is not None
@@ -154,6 +145,12 @@ class RecordComparison:
         for consumer in self._consumers.values():
             consumer.close()
         self._consumers.clear()
+
+    def _up_to_the_end(
+        self, side: Cluster, wanted: Mapping[TopicPartition, tuple[int, int]]
+    ) -> dict[TopicPartition, Records]:
+        ends = side.ends(list(wanted), self._isolation)
+        return self._read(side, {tp: (start, min(end, ends.get(tp, 0))) for tp, (start, end) in wanted.items()})
 
     def _read(self, side: Cluster, wanted: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, Records]:
         found = {tp: Records() for tp in wanted}

@@ -1,5 +1,6 @@
 """Groups that are followed while something else goes wrong: brokers, logs and positions that change in between."""
 
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -108,3 +109,17 @@ def test_equal_distances_of_a_mirror_with_transactions_prove_nothing(followed: F
     followed.stands(4)
     assert followed.round() == {"exact": 1}
     assert not followed.mirror.skipped(4, followed.at() or 0)
+
+
+def test_both_sides_are_read_at_the_same_time(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, read = threading.Barrier(2, timeout=5), followed.records._read
+
+    def wait_for_the_other(side: Any, wanted: Any) -> Any:
+        both.wait()
+        return read(side, wanted)
+
+    monkeypatch.setattr(followed.records, "_read", wait_for_the_other)
+    copy(followed, (simulated.RECORD, 20), (simulated.BUSY, 1), (simulated.RECORD, 8))
+    followed.stands(25)
+    assert followed.round() == {"exact": 1}
+    assert followed.at() == 25
