@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaException
+import httpx
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # the package does not list what it re-exports
 
 from benchmarks.clusters import SOURCE, TARGET, BenchmarkError, Clusters
@@ -85,6 +85,22 @@ def start_mirror(clusters: Clusters, topics: Sequence[str], groups: Sequence[str
             "refresh.topics.interval.seconds": "2",
         }
         clusters.connect("PUT", f"/connectors/{connector_name(kind)}/config", config)
+
+
+def runs(clusters: Clusters) -> bool:
+    """Whether connectors and tasks run; what has failed is restarted: a worker that starts needs both clusters."""
+    found = True
+    for kind in KINDS:
+        path = f"/connectors/{connector_name(kind)}"
+        try:
+            status = clusters.connect("GET", f"{path}/status")
+            states = {status["connector"]["state"], *(task["state"] for task in status["tasks"])}
+            if "FAILED" in states:
+                clusters.connect("POST", f"{path}/restart?includeTasks=true&onlyFailed=true")
+        except httpx.HTTPError:  # it starts, or rebalances
+            return False
+        found = found and states == {"RUNNING"} and bool(status["tasks"])
+    return found
 
 
 def outputs(clusters: Clusters, topics: Sequence[str]) -> dict[str, Any]:
@@ -172,11 +188,3 @@ def following(clusters: Clusters, topics: Sequence[str], interval_s: float) -> I
             except subprocess.TimeoutExpired:  # it waits for a source that was killed
                 child.kill()
             thread.join(END_WITHIN_S)
-
-
-def answers(clusters: Clusters, broker: str) -> bool:
-    """Whether a broker answers now."""
-    try:
-        return bool(clusters.admin(broker).list_topics(timeout=2))
-    except KafkaException:
-        return False

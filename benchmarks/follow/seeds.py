@@ -106,6 +106,10 @@ class Site:
     def _fill(self, case: str, topics: dict[str, int]) -> None:
         again = case == TOPIC_RECREATED and set(topics) <= self.filled
         if again:
+            self._until(
+                "what was written is copied",
+                self._copied([(topic, at) for topic, number in topics.items() for at in range(number)]),
+            )
             for topic in topics:
                 mirror.delete_topic(self.clusters, topic)
             mirror.create_topics(self.clusters, {topic: TOPICS[topic] for topic in topics})
@@ -117,6 +121,7 @@ class Site:
 
     def _settle(self, follower: FollowProcess, places: Sequence[Place]) -> None:
         """Wait until groups are at their distances, and mirror, MirrorMaker's checkpoints and follower know that."""
+        self._until("the mirror runs", lambda: mirror.runs(self.clusters))
         self._until("each group is at its distance", lambda: self.traffic.are_at_distance(places))
         self._until("what was written is copied", self._copied(places))
         self._translated(places)
@@ -165,6 +170,7 @@ class Site:
         time.sleep(down_s)
         self.clusters.start_worker(wait=False)
         if waits:
+            self._until("the mirror runs", lambda: mirror.runs(self.clusters))
             self._until("what was written is copied", self._copied(places))
 
     def _judged(self, follower: FollowProcess, places: Sequence[Place], killed: float) -> list[Row]:
@@ -174,9 +180,8 @@ class Site:
         self.reading.read(places)
         last = max((one for one in list(follower.rounds) if one.ended <= killed), key=lambda one: one.began)
         rows = []
-        sources = {
-            place: judging.source_offsets(self.traffic.logs[place], self.reading.logs[place]) for place in places
-        }
+        logs = self.reading.logs
+        sources = {place: judging.source_offsets(self.traffic.logs[place], logs[place]) for place in places}
         for topic in dict.fromkeys(topic for topic, _ in places):
             for group in DISTANCES:
                 row = {"topic": topic, "group": group, "skipped": 0, "readAgain": 0, "lastSecond": 0, "sinceRound": 0}
