@@ -184,7 +184,7 @@ class Site:
         sources = {place: judging.source_offsets(self.traffic.logs[place], logs[place]) for place in places}
         for topic in dict.fromkeys(topic for topic, _ in places):
             for group in DISTANCES:
-                row = {"topic": topic, "group": group, "skipped": 0, "readAgain": 0, "lastSecond": 0, "sinceRound": 0}
+                row: Row = {"topic": topic, "group": group, "skipped": 0, "readAgain": 0, "lastSecond": 0, "sinceRound": 0}
                 row |= {"mirrorMakerSkipped": 0, "mirrorMakerReadAgain": 0, "roundAgeS": round(killed - last.began, 2)}
                 for place in (place for place in places if place[0] == topic):
                     there = logs[place]
