@@ -36,8 +36,8 @@ LINE = (
 )
 
 
-def measure(given: argparse.Namespace, rows: list[Row], costs: list[Row]) -> None:
-    """Add the rows of each seed: what was measured counts, also if a later seed does not end."""
+def measure(given: argparse.Namespace, rows: list[Row], costs: list[Row], not_made: list[Row]) -> None:
+    """Add the rows of each seed, and the error of each that could not be made: the others count."""
     with running(locate(), WORKER_SETTINGS) as clusters:
         site = Site.on(clusters, given.interval)
         if given.only in (None, MANY_GROUPS):
@@ -50,7 +50,12 @@ def measure(given: argparse.Namespace, rows: list[Row], costs: list[Row]) -> Non
                 began = time.monotonic()
                 if began > until:
                     return
-                found = site.seed(case, number)
+                try:
+                    found = site.seed(case, number)
+                except (BenchmarkError, KafkaException, httpx.HTTPError) as error:
+                    tables.log(f"error: {case}, seed {number}: {error}")
+                    not_made.append({"case": case, "seed": number, "error": str(error)})
+                    continue
                 rows += found
                 tables.log(f"{case}, seed {number}: {time.monotonic() - began:.0f} s")
                 for row in found:
@@ -71,10 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     tables.clean_up_on_sigterm()
     began, described = time.monotonic(), tables.describe()
-    rows, costs, stopped = list[Row](), list[Row](), None
+    rows, costs, not_made, stopped = list[Row](), list[Row](), list[Row](), None
     try:
         tools = locate()
-        measure(given, rows, costs)
+        measure(given, rows, costs, not_made)
     except (BenchmarkError, ToolchainError, ProcessError, KafkaException, httpx.HTTPError) as error:
         tables.log(f"error: {error}")
         if not rows and not costs:
@@ -91,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "summary": judging.summary(rows),
             "costs": costs,
             "rows": rows,
+            "notMade": not_made,
             "stoppedBy": stopped,
             "seconds": round(time.monotonic() - began),
         },
@@ -101,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"does not hold: seed {seed}. Replay: python -m benchmarks.follow --only '{case}' --first {seed} --seeds 1"
         )
     tables.log(f"{len(rows) - sum(not row['holds'] for row in rows)} of {len(rows)} hold; written: {given.output}")
-    return 2 if stopped else 1 if broken else 0
+    return 1 if broken else 2 if stopped or not_made else 0
 
 
 if __name__ == "__main__":

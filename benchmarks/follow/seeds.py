@@ -78,6 +78,8 @@ class Site:
         """Run a seed and return a row for each topic and group; the source runs again at the end."""
         chance = random.Random(f"{case} {number}")  # noqa: S311 - moments and rates, no secret
         topics = {name: TOPICS[name][0] for name in CASES[case]}
+        self.traffic.problems.clear()
+        self._start_again()
         self._fill(case, topics)
         places = [(topic, at) for topic, partitions in topics.items() for at in range(partitions)]
         rates = Rates.of_seed(chance, topics)
@@ -97,11 +99,16 @@ class Site:
             time.sleep(max(0.0, began + SET_AFTER_S - time.monotonic()))
             rows = self._judged(follower, places, killed)
         self._until("the source is down", lambda: not self.clusters.processes.alive(SOURCE))
-        self.clusters.start_broker(SOURCE)
+        self._start_again()
+        return [{"case": case, "seed": number, **row, "holds": judging.holds(row)} for row in rows]
+
+    def _start_again(self) -> None:
+        """Start what does not run: the source that was killed, and a worker that found no cluster for too long."""
+        if not self.clusters.processes.alive(SOURCE):
+            self.clusters.start_broker(SOURCE)
         if not self.clusters.processes.alive(WORKER):
             self.clusters.start_worker(wait=False)
         self.clusters.wait_for_broker(SOURCE)
-        return [{"case": case, "seed": number, **row, "holds": judging.holds(row)} for row in rows]
 
     def _fill(self, case: str, topics: dict[str, int]) -> None:
         again = case == TOPIC_RECREATED and set(topics) <= self.filled
@@ -184,7 +191,14 @@ class Site:
         sources = {place: judging.source_offsets(self.traffic.logs[place], logs[place]) for place in places}
         for topic in dict.fromkeys(topic for topic, _ in places):
             for group in DISTANCES:
-                row: Row = {"topic": topic, "group": group, "skipped": 0, "readAgain": 0, "lastSecond": 0, "sinceRound": 0}
+                row: Row = {
+                    "topic": topic,
+                    "group": group,
+                    "skipped": 0,
+                    "readAgain": 0,
+                    "lastSecond": 0,
+                    "sinceRound": 0,
+                }
                 row |= {"mirrorMakerSkipped": 0, "mirrorMakerReadAgain": 0, "roundAgeS": round(killed - last.began, 2)}
                 for place in (place for place in places if place[0] == topic):
                     there = logs[place]
