@@ -223,7 +223,7 @@ def _follow(result: dict[str, Any]) -> str:
     costs = [
         (
             row["what"],
-            _spaced(row["positions"]),
+            f"{_spaced(row['positions']['exact'])} of {_spaced(sum(row['positions'].values()))}",
             f"{row['roundMedianS']} (most {row['roundMostS']})",
             "" if row["ageMostS"] is None else f"{row['ageMedianS']} (most {row['ageMostS']})",
             "" if row["cores"] is None else row["cores"],
@@ -231,7 +231,9 @@ def _follow(result: dict[str, Any]) -> str:
         )
         for row in result["costs"]
     ]
-    of_many = _table(("follower", "positions", "a round, s", "age, s", "cores", "peak, MiB"), costs) if costs else ""
+    of_many = (
+        _table(("follower", "exact positions", "a round, s", "age, s", "cores", "peak, MiB"), costs) if costs else ""
+    )
     return f"{_where(result)}{_table(head, rows)}\n{of_many}"
 
 

@@ -9,7 +9,7 @@ import statistics
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -81,36 +81,25 @@ def moving(source: Cluster, shape: Shape) -> Iterator[None]:
         raise problems[0]
 
 
-def measured(
-    clusters: Clusters, source: Cluster, topics: Sequence[str], interval_s: float, until: Callable[..., None]
-) -> list[Row]:
-    """Return a row for the first round, one while no group moves, and one while some do.
-
-    The topic is filled and copied; `until` waits for a condition.
-    """
+def measured(clusters: Clusters, source: Cluster, topics: Sequence[str], interval_s: float) -> list[Row]:
+    """Return a row for the first round, one while no group moves, and one while some do; the topic is copied."""
     shape = Shape()
     commit(source, shape, range(shape.groups), 0)
-    number = shape.groups * shape.partitions
     with mirror.following(clusters, topics, interval_s) as follower:
-
-        def is_exact() -> bool:
-            return bool(follower.rounds) and follower.rounds[-1].positions["exact"] >= number
-
-        until("all positions are exact", is_exact)
-        rows = [_row("first round", follower.rounds[:1], number)]
-        rows.append(_phase(follower, "no group moves", number))
+        follower.wait_for_round(0.0)
+        rows = [_row("first round", follower.rounds[:1]), _phase(follower, "no group moves")]
         with moving(source, shape):
-            rows.append(_phase(follower, f"{shape.groups // MOVING_OF} groups a second move", number))
+            rows.append(_phase(follower, f"{shape.groups // MOVING_OF} groups a second move"))
     return rows
 
 
-def _phase(follower: FollowProcess, what: str, positions: int) -> Row:
+def _phase(follower: FollowProcess, what: str) -> Row:
     began = time.monotonic()
     time.sleep(PHASE_S)
-    return _row(what, [one for one in list(follower.rounds) if one.began >= began], positions)
+    return _row(what, [one for one in list(follower.rounds) if one.began >= began])
 
 
-def _row(what: str, rounds: Sequence[FollowRound], positions: int) -> Row:
+def _row(what: str, rounds: Sequence[FollowRound]) -> Row:
     if not rounds:
         raise BenchmarkError(f"follower: {what}: a round must end within {PHASE_S:.0f} s (got none).")
     seconds = [one.ended - one.began for one in rounds]
@@ -118,7 +107,7 @@ def _row(what: str, rounds: Sequence[FollowRound], positions: int) -> Row:
     elapsed, cpu_s = rounds[-1].ended - rounds[0].ended, rounds[-1].cpu_s - rounds[0].cpu_s
     return {
         "what": what,
-        "positions": positions,
+        "positions": dict(rounds[-1].positions),
         "rounds": len(rounds),
         "roundMedianS": round(statistics.median(seconds), 2),
         "roundMostS": round(max(seconds), 2),

@@ -24,6 +24,7 @@ from kafka.topic_partition import TopicPartition
 from ops.recovery.mirror_context import MirrorContext
 
 LAST_S = 1.0
+COUNTS = ("skipped", "readAgain", "lastSecond", "sinceRound", "mirrorMakerSkipped", "mirrorMakerReadAgain")
 SET_AFTER_S = 3.0
 """Seconds from the end of the source until groups go on: the fastest failover stops the mirror before it sets them."""
 SETTLED_WITHIN_S, TRANSLATED_WITHIN_S = 180.0, 30.0
@@ -167,7 +168,7 @@ class Site:
         topic, number = many_groups.TOPIC, many_groups.Shape.partitions
         self.traffic.prefill({topic: number}, many_groups.RECORDS)
         self._until("what was written is copied", self._copied([(topic, at) for at in range(number)]))
-        return many_groups.measured(self.clusters, self.source, list(TOPICS), self.interval_s, self._until)
+        return many_groups.measured(self.clusters, self.source, list(TOPICS), self.interval_s)
 
     def _kill_worker(self, chance: random.Random, places: Sequence[Place]) -> None:
         """Kill the worker and start it again; by chance the source ends before it copies again."""
