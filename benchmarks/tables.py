@@ -231,10 +231,8 @@ def _follow(result: dict[str, Any]) -> str:
         )
         for row in result["costs"]
     ]
-    of_many = (
-        _table(("follower", "exact positions", "a round, s", "age, s", "cores", "peak, MiB"), costs) if costs else ""
-    )
-    return f"{_where(result)}{_table(head, rows)}\n{of_many}"
+    of_many = ("follower", "exact positions", "a round, s", "age, s", "cores", "peak, MiB")
+    return f"{_where(result)}{_table(head, rows)}" + (f"\n{_table(of_many, costs)}" if costs else "")
 
 
 def _distance(result: dict[str, Any]) -> str:
