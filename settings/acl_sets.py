@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from settings.mirrors import Mirror
 from settings.topics import (
     checkpoints_topic_name,
+    follow_topic,
     internal_topics_of,
     offset_syncs_name,
     offset_syncs_topic,
@@ -122,6 +123,8 @@ def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
     own = [topic.name for topic in internal_topics_of(mirror, kafka_version) if topic.location == "target"]
     if mirror.has_failback_mirror and mirror.offset_syncs_location == "source":
         own.append(offset_syncs_topic(mirror.failback_mirror(), kafka_version).name)  # which are kept here
+    if mirror.exact_offsets is not None:
+        own.append(follow_topic(mirror.source.alias))
     result = [
         *_mirrored(entry, mirror, prefix, _REMOTE_TOPIC),
         _acl("topic", own, "literal", _OWN_TOPIC),

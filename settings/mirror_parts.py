@@ -1,4 +1,4 @@
-"""The parts of a mirror: source, target, clients, reverse, workers, autoscaler, and topics that are failed over alone.
+"""The parts of a mirror: source, target, clients, follower, reverse, workers, autoscaler, topics failed over alone.
 
 Default exclusions are those of Kafka's DefaultTopicFilter and DefaultGroupFilter. Owns which topics and groups
 MirrorMaker excludes because applications use these topics at the target while the source is active for the rest. Does
@@ -8,15 +8,15 @@ not own the rights on either side (`fence.py`), the rules (`settings/rules/`), o
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from settings.cluster import External, external_ca_secret
-from settings.model import Count, Model, Scalar, frozen
-from settings.names import KafkaName, Label, Patterns
+from settings.model import Count, Model, Resources, Scalar, frozen
+from settings.names import KafkaName, Label, Patterns, SecretName
 from settings.users import AnyAuthentication, ExistingSecret
-from settings.verification import URL
+from settings.verification import URL, Image
 
 TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
 GROUPS_EXCLUDE = (r"console-consumer-.*", r"connect-.*", r"__.*")
@@ -120,6 +120,29 @@ class Clients(Model):
 def clients_secret(mirror: str) -> str:
     """Return the name of the Secret by which applications reach the active side of a mirror."""
     return f"{mirror}-clients"
+
+
+def _follower_size() -> Resources:
+    return Resources(requests={"cpu": "200m", "memory": "256Mi"}, limits={"memory": "512Mi"})
+
+
+class ExactOffsets(Model):
+    """A pod beside the mirror that keeps groups at their exact positions on the target, see docs/offsets.md.
+
+    It logs in as the mirror does. MirrorMaker translates offsets as before, and commits none.
+    """
+
+    image: Image
+    """Image of the follower, built from `images/follower`, with a digest or a tag that does not move."""
+    image_pull_secrets: tuple[SecretName, ...] = ()
+    """Secrets with which the image is pulled."""
+    resources: Resources = Field(default_factory=_follower_size)
+    """CPU and memory of the pod. Without them 200m of CPU and 256Mi of memory, at most 512Mi."""
+
+
+def syncs_groups(mirror: Mapping[str, Any]) -> bool:
+    """Return whether MirrorMaker sets groups on the target unless a mirror says it: not where a follower does."""
+    return mirror.get("exact_offsets") is None
 
 
 class Reverse(Model):
@@ -239,6 +262,12 @@ class FailedOver(Model):
     def at_target(self) -> tuple[str, ...]:
         """Topics that applications use at the target."""
         return tuple(topic for topic in self.topics if topic not in self.pending)
+
+
+def is_followed(mirror: "Mirror") -> bool:
+    """Return whether a follower sets a mirror's groups on the target now: it copies, and the source is active."""
+    copies = mirror.state == "running" and mirror.active == "source" and mirror.failback is None
+    return mirror.exact_offsets is not None and copies
 
 
 def topics_left_out(mirror: "Mirror") -> tuple[str, ...]:

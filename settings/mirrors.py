@@ -13,6 +13,7 @@ from settings.mirror_parts import (
     TOPICS_EXCLUDE,
     AutoRestart,
     Clients,
+    ExactOffsets,
     FailedOver,
     Jvm,
     Reverse,
@@ -22,6 +23,7 @@ from settings.mirror_parts import (
     Starts,
     Target,
     clients_secret,
+    syncs_groups,
 )
 from settings.model import (
     PINS,
@@ -50,7 +52,7 @@ SOURCE, CHECKPOINT, HEARTBEAT = (
 )
 SOURCE_AND_CHECKPOINT = (*SOURCE, *CHECKPOINT)
 CONNECTORS = (*SOURCE_AND_CHECKPOINT, *HEARTBEAT)
-WORKERS, WORKERS_AND_SOURCE = ("worker_config",), ("worker_config", "source_config")
+WORKERS, CONNECT = ("worker_config",), ("worker_config", "source_config")
 BROKERS_DECIDE = -1  # a replication factor: what the brokers' configuration says
 # No topic's name holds a slash, so that nothing is copied.
 NO_TOPIC = NO_GROUP = "nothing/yet"
@@ -180,10 +182,12 @@ class Mirror(Model):
         True
     )
     """Whether offsets are translated."""
+    exact_offsets: Annotated[ExactOffsets | None, STAYS] = None
+    """A pod that commits exact offsets on the target, in place of MirrorMaker."""
     sync_group_offsets: Annotated[
         bool, TRAVELS, Property(CHECKPOINT, "sync.group.offsets.enabled", kafka_default=False)
-    ] = True
-    """Whether translated offsets are committed on the target."""
+    ] = Field(default_factory=syncs_groups)
+    """Whether MirrorMaker commits translated offsets on the target. False with `exactOffsets`."""
     refresh_topics_seconds: Annotated[Seconds, TRAVELS, Property(SOURCE, "refresh.topics.interval.seconds")] = 600
     """Seconds between checks for new topics."""
     refresh_groups_seconds: Annotated[Seconds, TRAVELS, Property(CHECKPOINT, "refresh.groups.interval.seconds")] = 600
@@ -204,19 +208,13 @@ class Mirror(Model):
         Seconds | None, TRAVELS, Property(WORKERS, "offset.flush.interval.ms", times=1000)
     ] = None
     """How often Connect commits its own offsets. Without it Connect's default."""
-    group_id: Annotated[KafkaName | None, STAYS, Reserved(WORKERS_AND_SOURCE, "group.id")] = None
+    group_id: Annotated[KafkaName | None, STAYS, Reserved(CONNECT, "group.id")] = None
     """Group id of the workers. Without it the mirror's name. Changing it copies everything again."""
-    config_storage_topic: Annotated[KafkaName | None, STAYS, Reserved(WORKERS_AND_SOURCE, "config.storage.topic")] = (
-        None
-    )
+    config_storage_topic: Annotated[KafkaName | None, STAYS, Reserved(CONNECT, "config.storage.topic")] = None
     """Connect's topic for configuration. Without it `<name>-configs`."""
-    offset_storage_topic: Annotated[KafkaName | None, STAYS, Reserved(WORKERS_AND_SOURCE, "offset.storage.topic")] = (
-        None
-    )
+    offset_storage_topic: Annotated[KafkaName | None, STAYS, Reserved(CONNECT, "offset.storage.topic")] = None
     """Connect's topic for offsets. Without it `<name>-offsets`."""
-    status_storage_topic: Annotated[KafkaName | None, STAYS, Reserved(WORKERS_AND_SOURCE, "status.storage.topic")] = (
-        None
-    )
+    status_storage_topic: Annotated[KafkaName | None, STAYS, Reserved(CONNECT, "status.storage.topic")] = None
     """Connect's topic for status. Without it `<name>-status`."""
     producer: Annotated[Config, TRAVELS] = Field(default_factory=empty)
     """Options of the client that writes to the target."""
@@ -392,6 +390,7 @@ class Mirror(Model):
                 "sync_topic_configs": False,
                 "sync_topic_configs_seconds": None,
                 "sync_group_offsets": False,
+                "exact_offsets": None,
                 **dict.fromkeys(("group_id", "config_storage_topic", "offset_storage_topic", "status_storage_topic")),
                 "annotations": {**self.annotations, **TAKES_OVER},
                 "counts_from": {},

@@ -76,7 +76,8 @@ def read(model: type[B], raw: object, key: str, subject: str) -> tuple[B | None,
         # JSON is the mode in which lists may become tuples and nothing else is converted.
         return model.model_validate_json(json.dumps(raw, default=str), by_alias=True, by_name=False), []
     except ValidationError as error:
-        details = error.errors()
+        # A default that depends on another setting is no mistake of its own.
+        details = [entry for entry in error.errors() if entry["type"] != "default_factory_not_called"]
         # A list is also called too short if its entries are wrong.
         inside = {entry["loc"][:-1] for entry in details}
         shown = [entry for entry in details if entry["type"] != "too_short" or entry["loc"] not in inside]

@@ -61,6 +61,14 @@ def offset_syncs_name(alias: str, join: str) -> str:
     return f"mm2-offset-syncs{join}{alias}{join}internal"
 
 
+def follow_topic(alias: str) -> str:
+    """Name of the topic with what offset syncs have proven; `alias` is the source's. No mirror copies it, by its name.
+
+    The follower makes it, not MirrorMaker.
+    """
+    return f"mm2-follow.{alias}.internal"
+
+
 def checkpoints_topic_name(alias: str, join: str) -> str:
     """Name of the topic with translated offsets; `alias` is the source's."""
     return f"{alias}{join}checkpoints{join}internal"

@@ -116,6 +116,51 @@ def free_maps(at: Subject, mirror: Mirror) -> Iterator[Problem]:
             yield at.hint(f"{field}[{key}]", f"{key} {rule}")
 
 
+_OFFSETS_SYNCED, _SYNCS_EMITTED = "sync.group.offsets.enabled", "emit.offset-syncs.enabled"
+
+
+def exact_offsets(at: Subject, mirror: Mirror) -> Iterator[Problem]:
+    """With `exactOffsets` nobody else sets groups on the target, and there is what a follower reads."""
+    if mirror.exact_offsets is None:
+        return
+    if mirror.sync_group_offsets:
+        yield at.problem(
+            "syncGroupOffsets",
+            "must be false or left out with exactOffsets",
+            "true",
+            "Remove it.",
+            why="MirrorMaker would move groups that the follower sets",
+        )
+    elif not mirror.config_defaults and _is_on(mirror.checkpoint_connector_config.get(_OFFSETS_SYNCED, False)):
+        yield at.problem(
+            f"checkpointConnectorConfig[{_OFFSETS_SYNCED}]",
+            "must be false or left out with exactOffsets",
+            "true",
+            "Remove it.",
+            why="MirrorMaker would move groups that the follower sets",
+        )
+    if not mirror.emit_checkpoints:
+        yield at.problem(
+            "emitCheckpoints",
+            "must be true with exactOffsets",
+            "false",
+            "Remove it.",
+            why="a failover sets by checkpoints what the follower could not",
+        )
+    if not _is_on(mirror.source_connector_config.get(_SYNCS_EMITTED, True)):
+        yield at.problem(
+            f"sourceConnectorConfig[{_SYNCS_EMITTED}]",
+            "must be true or left out with exactOffsets",
+            "false",
+            "Remove it.",
+            why="the follower reads positions from the offset syncs",
+        )
+
+
+def _is_on(value: object) -> bool:
+    return str(value).lower() == "true"
+
+
 _ONLY_KEDA = ("prometheus", "trigger_authentication")
 
 

@@ -45,6 +45,7 @@ def mirrors(found: Mapping[int, Mirror], context: RuleContext) -> Iterator[Probl
         yield from failback(at, mirror)
         yield from active.failed_over(at, mirror)
         yield from mirror_resources.scaling(at, mirror)
+        yield from mirror_resources.exact_offsets(at, mirror)
         yield from annotations(at, mirror.annotations)
         if context.platform is not None:
             yield from mirror_resources.platform_support(at, mirror, context.platform)

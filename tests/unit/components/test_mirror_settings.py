@@ -92,6 +92,7 @@ IN_SOURCE_CONNECTOR: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 IN_CHECKPOINT_CONNECTOR: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "emit_checkpoints": ({"emitCheckpoints": False}, {"emit.checkpoints.enabled": False}),
     "sync_group_offsets": ({"syncGroupOffsets": False}, {"sync.group.offsets.enabled": False}),
+    "exact_offsets": ({"exactOffsets": {"image": "follower:1.0.0"}}, {"sync.group.offsets.enabled": False}),
     "refresh_groups_seconds": ({"refreshGroupsSeconds": 7}, {"refresh.groups.interval.seconds": 7}),
     "emit_checkpoints_seconds": ({"emitCheckpointsSeconds": 8}, {"emit.checkpoints.interval.seconds": 8}),
     "sync_group_offsets_seconds": ({"syncGroupOffsetsSeconds": 9}, {"sync.group.offsets.interval.seconds": 9}),

@@ -158,6 +158,16 @@ def test_exactly_once_needs_connects_transactions() -> None:
     assert found[3:] == [("transactionalId", ("connect-cluster-mm2", "mm2"), "prefix", ("Write", "Describe")), ASKED]
 
 
+def test_a_follower_makes_its_own_topic_and_needs_nothing_else() -> None:
+    without = rights({"set": "mirror-target", "mirror": "mm2"})
+    found = rights({"set": "mirror-target", "mirror": "mm2"}, exactOffsets={"image": "follower:1.0.0"})
+    (own,) = [each for each in found if each not in without]
+    assert own == ("topic", (*without[1][1], "mm2-follow.es-src.internal"), "literal", OWN)
+    assert rights({"set": "mirror-source", "mirror": "mm2"}, reverse={"topics": ["audit"]}) == rights(
+        {"set": "mirror-source", "mirror": "mm2"}, reverse={"topics": ["audit"]}, exactOffsets={"image": "f:1"}
+    )
+
+
 def test_copied_rights_are_set_on_the_cluster() -> None:
     found = rights({"set": "mirror-target", "mirror": "mm2"}, syncTopicAcls=True)
     assert found[3:] == [("cluster", (), "literal", ("Alter", "Describe"))]
