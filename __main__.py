@@ -21,6 +21,7 @@ from components.kafka.cluster import (
     passwords,
 )
 from components.kafka.demo_clients import install_demo_clients
+from components.kafka.follower import FollowerArgs, install_follower
 from components.kafka.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
 from components.kubernetes_objects import KubernetesAccess, Namespaces, NamespacesArgs, guard_secrets
 from components.monitoring import install_monitoring
@@ -92,6 +93,8 @@ for flow in replication_flows:
         mirror_output=mirrors[name].stack_output,
         request=verifications[name].request,
     )
+    followed = FollowerArgs(of=proof, environment=verifications[name].environment)
+    beside_mirrors.append(install_follower(followed, after(mirrors[name])))
     beside_mirrors.append(write_break_glass(copied, after(mirrors[name], *([clients] if clients else []))))
 monitoring = install_monitoring(settings, after(operator, kafka, *mirrors.values()))
 demo = install_demo_clients(settings, kafka, users, after(users, topics, *mirrors.values()))

@@ -228,6 +228,7 @@ class Mirror(Document):
     failed_over: fields.Names = ()
     sync_topic_acls: fields.Flag = False
     sync_group_offsets: fields.Flag = True
+    exact_offsets: fields.Flag = False
     internal_topics: Annotated[tuple[InternalTopic, ...], Field(strict=False), fields.Items] = ()
     resource: Annotated[Resource, AfterValidator(_of_a_mirror)] | None = None
     positions: Annotated[tuple[RequestedPosition, ...], PlainValidator(_positions)] = ()
@@ -245,6 +246,11 @@ class Mirror(Document):
             problems.append((("canary", "topic"), f"must be one {rule} {got}. Its records would never arrive."))
         fields.refuse(problems)
         return self
+
+    @property
+    def sets_groups(self) -> bool:
+        """Whether groups are set on the target: by MirrorMaker, or by a follower (`exact_offsets`)."""
+        return self.sync_group_offsets or self.exact_offsets
 
     @property
     def locates_position(self) -> bool:

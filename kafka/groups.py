@@ -114,8 +114,8 @@ def read(
     while True:
         found = collect(source, target, request, held, denied)
         if first is None:
-            first = LastDownstream(found.translation.checkpoints) if request.mirror.sync_group_offsets else {}
-        waits = request.mirror.sync_group_offsets and not deadline.over
+            first = LastDownstream(found.translation.checkpoints) if request.mirror.sets_groups else {}
+        waits = request.mirror.sets_groups and not deadline.over
         late = _first_late(found, request.mirror, first) if waits else None
         if late is None:
             translation = checkpoints.with_syncs(found.translation, source, target, request.mirror)

@@ -122,6 +122,16 @@ def clients_secret(mirror: str) -> str:
     return f"{mirror}-clients"
 
 
+FOLLOWER = "rt-inventory-follower"
+"""Name of the application of the followers' pods."""
+FOLLOWER_PORT, FOLLOWER_PORT_NAME = 9411, "metrics"
+
+
+def follower_name(mirror: str) -> str:
+    """Return the name of everything of a mirror's follower."""
+    return f"{mirror}-follower"
+
+
 def _follower_size() -> Resources:
     return Resources(requests={"cpu": "200m", "memory": "256Mi"}, limits={"memory": "512Mi"})
 

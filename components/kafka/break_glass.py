@@ -31,6 +31,7 @@ from contract.stack_outputs import (
     secret_name,
 )
 from settings import NAMESPACE
+from settings.mirror_parts import follower_name, is_followed
 from settings.mirrors import Mirror
 from settings.stack import Stack
 from settings.users import ACTIVE_LABEL, secret_values
@@ -171,7 +172,7 @@ def _copy(args: BreakGlassArgs, known: _Known) -> BreakGlassCopy:
             "verificationEnvironment": {name: {key: one.document() for key, one in environment.items()}},
         },
         source_cluster=ClusterOutputs.model_validate(known.source_cluster) if known.source_cluster else None,
-        objects=(*_mirrors(args, known.source_servers, known.target_servers), *_users(args)),
+        objects=(*_mirrors(args, known.source_servers, known.target_servers), *_followers(args), *_users(args)),
         clients=_clients(flow, known.clients_servers),
     )
 
@@ -213,19 +214,38 @@ def _clients(flow: ReplicationFlow, servers: str | None) -> ClientsAtTarget | No
     )
 
 
+def _directions(flow: ReplicationFlow) -> list[ReplicationFlow]:
+    if flow.mirror.reverse is None:
+        return [flow]
+    return [flow, replace(flow, mirror=flow.mirror.reverse_mirror(), source=flow.target, target=flow.source)]
+
+
+def _by_state(settings: Stack, flow: ReplicationFlow) -> Iterator[tuple[str, ReplicationFlow]]:
+    """The flow as it is in both states between which a failover changes it."""
+    for state in ("running", settings.platform.rest_state):
+        yield state, replace(flow, mirror=flow.mirror.model_copy(update={"state": state}))
+
+
 def _mirrors(args: BreakGlassArgs, source_servers: str, target_servers: str) -> Iterator[ChangingObject]:
     """The KafkaMirrorMaker2 and its reverse, which follow the mirror's `state`."""
-    flow, settings = args.flow, args.settings
-    directions = [(flow, source_servers, target_servers)]
-    if flow.mirror.reverse is not None:
-        back = replace(flow, mirror=flow.mirror.reverse_mirror(), source=flow.target, target=flow.source)
-        directions.append((back, target_servers, source_servers))
-    for each, *servers in directions:
-        specs = {}
-        for state in ("running", settings.platform.rest_state):
-            then = replace(each, mirror=each.mirror.model_copy(update={"state": state}))
-            specs[state] = mirror_spec(settings, then, *servers)
-        yield _object(settings, "KafkaMirrorMaker2", flow.namespace, each.mirror.name, "state", specs)
+    settings, servers = args.settings, (source_servers, target_servers)
+    for each in _directions(args.flow):
+        specs = {state: mirror_spec(settings, then, *servers) for state, then in _by_state(settings, each)}
+        yield _object(settings, "KafkaMirrorMaker2", each.namespace, each.mirror.name, "state", specs)
+        servers = (target_servers, source_servers)
+
+
+def _followers(args: BreakGlassArgs) -> Iterator[ChangingObject]:
+    """The Deployments of the followers, which have a pod while the mirror copies."""
+    settings = args.settings
+    for each in _directions(args.flow):
+        if each.mirror.exact_offsets is not None:
+            active = replace(each, mirror=each.mirror.model_copy(update={"active": "source", "failback": None}))
+            pods = {state: int(is_followed(then.mirror)) for state, then in _by_state(settings, active)}
+            specs = {state: {"replicas": number} for state, number in pods.items()}
+            name = follower_name(each.mirror.name)
+            found = _object(settings, "Deployment", each.namespace, name, "state", specs)
+            yield found.model_copy(update={"api_version": "apps/v1"})
 
 
 def _users(args: BreakGlassArgs) -> Iterator[ChangingObject]:

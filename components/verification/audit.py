@@ -43,7 +43,7 @@ class AuditInCluster(pulumi.ComponentResource):
         needs: list[pulumi.Resource] = [
             ConfigMap(f"{name}-request", metadata=metadata, data={pods.REQUEST_FILE: request}, opts=child),
             Secret(f"{name}-secrets", metadata=metadata, string_data=args.environment, opts=child),
-            NetworkPolicy(f"{name}-metrics", metadata=metadata, spec=metrics_access(labels), opts=child),
+            NetworkPolicy(f"{name}-metrics", metadata=metadata, spec=metrics_access(labels, AUDIT_PORT), opts=child),
         ]
         if audit.service_account is None:
             needs += self._service_account(name, args, metadata)
@@ -88,12 +88,12 @@ def audit_labels(mirror: str) -> dict[str, str]:
     }
 
 
-def metrics_access(labels: Mapping[str, str]) -> Spec:
+def metrics_access(labels: Mapping[str, str], port: int) -> Spec:
     """Spec of the NetworkPolicy: whoever it is reaches the metrics and no other port, such as those of Spark."""
     return {
         "podSelector": {"matchLabels": labels},
         "policyTypes": ["Ingress"],
-        "ingress": [{"ports": [{"protocol": "TCP", "port": AUDIT_PORT}]}],
+        "ingress": [{"ports": [{"protocol": "TCP", "port": port}]}],
     }
 
 

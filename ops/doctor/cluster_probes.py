@@ -68,7 +68,7 @@ def silent_brokers(readings: ClusterReadings) -> SilentBrokers:
 def groups(readings: ClusterReadings, mirror: Mirror) -> tuple[Mapping[str, str], list[Right]]:
     """Return the states of the groups, and the rights that this user lacks to see them or to set their offsets."""
     cluster, states = readings.cluster, readings.group_states()
-    if not mirror.sync_group_offsets:
+    if not mirror.sets_groups:
         return states, []
     if not states and not cluster.sees_groups():
         return states, [("Describe", "the mirrored groups")]

@@ -273,7 +273,7 @@ def left_out(
             notes.append(f"{one.role}: {limit} of {one.brokers} brokers tried at their advertised addresses")
         carried = sum(1 for group in one.groups or {} if mirror.carries_group(group))
         limit = cluster_probes.GROUPS_MAX
-        if one.role == "target" and mirror.sync_group_offsets and carried > limit:
+        if one.role == "target" and mirror.sets_groups and carried > limit:
             notes.append(f"target: rights on {limit} of {carried} groups")
     if copies is not None and copies.compared < copies.partitions:
         notes.append(f"copies: {copies.compared} of {copies.partitions} partitions")

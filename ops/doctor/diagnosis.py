@@ -125,17 +125,18 @@ def _groups(seen: Observations) -> Iterator[Finding]:
         more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
         what = f"the source has {', '.join(others[:NAMED_MAX])}{more}, which are no consumer groups"
         yield finding("groups-not-carried", _cluster(seen.source), what)
-    if not mirror.sync_group_offsets:
+    if not mirror.sets_groups:
         return
     there = seen.target.groups or {}
     wanted = {group for group in seen.source.groups or {} if mirror.carries_group(group)}
     logged = active_groups_in_logs(seen)
     active = sorted(group for group in wanted | logged if there.get(group, IDLE[0]) not in IDLE)
+    who = "the follower" if mirror.exact_offsets else "MirrorMaker"
     for group in active[:NAMED_MAX]:
-        what = f"it is {there[group]} on the target, so MirrorMaker does not set its offsets there"
+        what = f"it is {there[group]} on the target, so {who} does not set its offsets there"
         yield finding("group-active-on-target", f"group {group}", what, group=group)
     if rest := active[NAMED_MAX:]:
-        what = f"they have members on the target, so MirrorMaker does not set their offsets there: {format_names(rest)}"
+        what = f"they have members on the target, so {who} does not set their offsets there: {format_names(rest)}"
         where = f"groups, {len(rest)} more"
         yield finding("group-active-on-target", where, what, group=format_names(rest))
 

@@ -3,12 +3,14 @@
 Owns options, the rounds and their metrics. Does not own what a round does.
 """
 
+import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from confluent_kafka import KafkaException
@@ -35,12 +37,14 @@ from ops.follow.kept_maps import KeptMaps
 from ops.inspection.probes import error_text
 from ops.metrics.command import TICK_S, serving
 from ops.metrics.mirror_metrics import PREFIX, Family
-from ops.recovery import break_glass
+from ops.recovery import break_glass, mirror_context
 from ops.recovery.break_glass import BreakGlass
 from ops.recovery.mirror_context import MirrorContext
 
 INTERVAL_S = 1.0
 RETRY_MAX_S = 30.0
+CURRENT_WITHIN_S = 60.0
+"""Age of the last round in which both clusters answered, from which on nobody may rely on it."""
 _AGE, _SECONDS, _POSITIONS = (f"{PREFIX}_follow_{name}" for name in ("age_seconds", "round_seconds", "positions"))
 _HELP = {
     _AGE: "Seconds since a round of ops follow ended in which both clusters were asked; since its start before that.",
@@ -58,6 +62,11 @@ class FollowMetrics:
     ended: float = field(default_factory=time.monotonic)
     seconds: float | None = None
     last: Round | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether groups are followed now."""
+        return self.last is not None and time.monotonic() - self.ended <= CURRENT_WITHIN_S
 
     @property
     def families(self) -> list[Family]:
@@ -85,6 +94,13 @@ def command(
     listen: Annotated[
         str | None, typer.Option("--listen", metavar="ADDRESS:PORT", help="Serve /metrics there until SIGTERM.")
     ] = None,
+    outputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--outputs",
+            help="JSON file with the stack's outputs of the mirror, in place of Pulumi; secrets are variables then.",
+        ),
+    ] = None,
     without_pulumi: BreakGlass = False,
     folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
@@ -104,7 +120,13 @@ def command(
     with guard(as_json, debug, VerificationError):
         if as_json and not once:
             raise OpsError("follow: --json must be given with --once only. Without it, see --listen.")
-        known = break_glass.loader(without_pulumi)(stack, mirror, os.environ, folder)
+        if outputs is not None and without_pulumi:
+            raise OpsError("follow: --outputs must not be given with --break-glass. Leave one of them out.")
+        known = (
+            mirror_context.of_outputs(stack, _read_outputs(outputs), mirror, os.environ, folder)
+            if outputs is not None
+            else break_glass.loader(without_pulumi)(stack, mirror, os.environ, folder)
+        )
         _require_active_source(known)
         metrics = FollowMetrics(known)
         with ExitStack() as opened, until_stopped() as stopped:
@@ -133,6 +155,17 @@ def followed(known: MirrorContext) -> Iterator[Follower]:
         yield follower
     finally:
         follower.close()
+
+
+def _read_outputs(file: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no JSON"
+        raise OpsError(f"--outputs: {file} must be a JSON file that can be read (got {why}).") from None
+    if not isinstance(found, dict):
+        raise OpsError(f"--outputs: {file} must hold an object with the stack's outputs (got {type(found).__name__}).")
+    return found
 
 
 def _require_active_source(known: MirrorContext) -> None:

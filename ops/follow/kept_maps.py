@@ -19,15 +19,11 @@ from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.errors import ClusterError
 from kafka.offset_syncs import OffsetMap
 from kafka.topic_partition import TopicPartition
+from settings.topics import follow_topic
 
 EVERY_S = 30.0
 WRITTEN_WITHIN_S = 10.0
 _CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.ms": "86400000"}
-
-
-def topic_name(mirror: Mirror) -> str:
-    """Return the topic of a mirror; by its name no mirror copies it (DefaultTopicFilter)."""
-    return f"mm2-follow.{mirror.source_alias}.internal"
 
 
 @dataclass
@@ -44,7 +40,7 @@ class KeptMaps:
 
     def __init__(self, target: Cluster, mirror: Mirror, log: Callable[[str], None], every_s: float = EVERY_S) -> None:
         self._target, self._mirror, self._log, self._every_s = target, mirror, log, every_s
-        self._topic = topic_name(mirror)
+        self._topic = follow_topic(mirror.source_alias)
         self._producer: Producer | None = None
         self._syncs_id = ""
         self._written = time.monotonic()

@@ -208,6 +208,7 @@ def checkpoint_ages(
 
     `repeating` are the positions in partitions of which records would be read again: the others are not behind. A
     position that MirrorMaker has translated as it is now is not behind either, however inexact the translation: 0.
+    Checkpoints do not say how old what a follower has set is.
     """
     if not request.mirror.sync_group_offsets:
         return dict.fromkeys((one.group for one in repeating), None)

@@ -53,6 +53,11 @@ class Exporter:
         """What a scrape gets: nothing before the first snapshot has ended."""
         return self._served.families
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the last snapshot has no error."""
+        return bool(self._served.families) and not self._served.errors
+
     def collect(self) -> None:
         """Take one snapshot and serve its metrics; logs the reason when snapshots begin to fail."""
         try:
@@ -106,6 +111,10 @@ class Exports(Protocol):
     """What a server serves."""
 
     @property
+    def is_ready(self) -> bool:
+        """Whether what is served is current, for the probe of a pod."""
+
+    @property
     def families(self) -> list[Family]:
         """What a scrape gets."""
 
@@ -143,6 +152,12 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = SCRAPE_S
 
     def do_GET(self) -> None:
+        if self.path == "/ready":
+            ready = self.server.exporter.is_ready
+            self.send_response(HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         if self.path.partition("?")[0] != "/metrics":
             self.send_error(HTTPStatus.NOT_FOUND, "Metrics are at /metrics")
             return

@@ -153,7 +153,7 @@ class Prover:
         A mirror that was let go on behind what it had copied cannot translate a position from before, however long one
         waits.
         """
-        return self._run(_without_canary(self._pair.plan, sync_group_offsets=False))
+        return self._run(_without_canary(self._pair.plan, sync_group_offsets=False, exact_offsets=False))
 
     def _run(self, plan: verify.Plan) -> Proof:
         verdict = verify.run(plan, self._folder, self._environment, lambda line: self._say(f"  {line}"), self._state)

@@ -193,7 +193,7 @@ def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits, un
 
 
 def _groups_left_out(mirror: Mirror) -> str | None:
-    return None if mirror.sync_group_offsets else "the mirror syncs no group offsets (sync.group.offsets)"
+    return None if mirror.sets_groups else "the mirror syncs no group offsets (sync.group.offsets)"
 
 
 def _unknown_in(context: RunContext) -> str:
@@ -205,8 +205,8 @@ def _unknown_in(context: RunContext) -> str:
     after="records_foreign",
     left_out=_groups_left_out,
     remedy=Remedy(
-        text="Check sync.group.offsets.enabled, the mirror's group pattern and the checkpoint connector; offsets of a "
-        "group that is active on the target are never synced.",
+        text="Check sync.group.offsets.enabled, or with exactOffsets the follower; the mirror's group pattern and "
+        "the checkpoint connector. Offsets of a group that is active on the target are never synced.",
         commands=("python -m ops offsets show {mirror} {groups}", DOCTOR),
         page="docs/offsets.md",
     ),

@@ -137,6 +137,21 @@ def test_it_foresees_the_end_of_a_reverse_too() -> None:
     assert {**was, **back.specs["stopped"]} == revealed(after.one("v1:KafkaMirrorMaker2", "mm2-reverse")["spec"])
 
 
+@pytest.mark.parametrize(("platform", "rest"), [("v1", "stopped"), ("event-streams", "paused")])
+def test_it_foresees_that_followers_have_no_pod_once_the_mirror_is_stopped(platform: str, rest: str) -> None:
+    settings = {"naming": "prefixed", "reverse": {"topics": ["shop"]}, "exactOffsets": {"image": "follower:1.0.0"}}
+    before, _ = made(platform, **settings)
+    after, _ = made(platform, **settings, active="target", state=rest)
+    found = {each.name: each for each in copy_of(before).objects if each.kind == "Deployment"}
+    assert set(found) == {"mm2-follower", "mm2-reverse-follower"}
+    for name, each in found.items():
+        assert (each.api_version, each.namespace, each.depends_on) == ("apps/v1", "stg", "state")
+        assert each.specs == {"running": {"replicas": 1}, rest: {"replicas": 0}}
+        was, then = (engine.one("v1:Deployment", name)["spec"] for engine in (before, after))
+        assert {**was, **each.specs[rest]} == then, "a failover without Pulumi writes what `up` would"
+    assert copy_of(before).objects == copy_of(after).objects
+
+
 def test_a_mirror_without_clients_and_from_an_external_source_has_a_copy() -> None:
     cluster = {"bootstrapServers": ["kafka.example.com:9093"]}
     external = {"name": "cloud", "cluster": cluster, "secret": {"name": "cloud-login"}}

@@ -15,6 +15,7 @@ PICKLED = "gASVOwAAAAAAAACMG2NvbXBvbmVudHMudmVyaWZpY2F0aW9uX3J1bpSMFFZlcmlmaWNhd
 TYPE_TOKENS = {
     "rt-inventory:kafka:BreakGlass",
     "rt-inventory:kafka:Clients",
+    "rt-inventory:kafka:Follower",
     "rt-inventory:kafka:KafkaCluster",
     "rt-inventory:kafka:KafkaTopics",
     "rt-inventory:kafka:KafkaUsers",

@@ -106,6 +106,9 @@ def test_what_the_mirror_keeps_and_copies_besides_records_is_read() -> None:
     assert mirror.sync_topic_acls
     assert not mirror.sync_group_offsets
     assert parse(GOOD, ENVIRONMENT).mirror.sync_group_offsets
+    assert (mirror.exact_offsets, mirror.sets_groups) == (False, False)
+    asked["mirror"]["exact_offsets"] = True
+    assert parse(asked, ENVIRONMENT).mirror.sets_groups, "a follower does"
     assert mirror.internal_topics == (InternalTopic(name="syncs", location="source", replication_factor=2),)
     assert str(mirror.resource) == "KafkaMirrorMaker2 home/mm2"
     assert mirror.resource.context == "stg"

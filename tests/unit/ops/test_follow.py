@@ -2,8 +2,10 @@
 
 import json
 from array import array
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import KafkaError
 from hypothesis import given
@@ -18,6 +20,7 @@ from ops.errors import OpsError
 from ops.follow import command
 from ops.follow.kept_maps import KeptMaps
 from ops.follow.record_proof import ComparedRecords, Proof, Records
+from ops.metrics.command import serving
 from ops.recovery import mirror_context
 from ops.recovery.group_offsets import FOLLOWED
 from tests.support.followed_sides import ITEMS, ORDERS, SYNCS, Followed, KeptTopic
@@ -310,6 +313,54 @@ def test_one_round_prints_the_states_and_fails_unless_all_is_exact(ready: Follow
     done = CliRunner().invoke(app, ["follow", "--once"])
     assert done.exit_code == 1
     assert "foreign" in done.stdout
+
+
+def test_a_pod_gets_the_outputs_as_a_file_and_the_secrets_as_variables(
+    ready: Followed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pair = ready.follower.pair
+    request = {key: value for key, value in pair.plan.request.items() if key != "stack"}
+    side = {**request["source"], "client_config": {"bootstrap.servers": "h:1", "sasl.password": {"env": "SECRET"}}}
+    outputs = {"verificationRequests": {"mm2": {**request, "source": side}}, "mirrors": {"mm2": {"exactlyOnce": True}}}
+    file = tmp_path / "outputs.json"
+    file.write_text(json.dumps(outputs))
+    pairs = list[Any]()
+    monkeypatch.setattr(command, "Follower", lambda one, *_: pairs.append(one) or ready.follower)
+    monkeypatch.setattr(mirror_context, "load", lambda *_: pytest.fail("Pulumi must not be asked"))
+    arguments = ["follow", "--stack", "stg", "--mirror", "mm2", "--outputs", str(file), "--once"]
+    done = CliRunner().invoke(app, arguments, env={"SECRET": "of-a-variable", "TARGET_PASSWORD": "x"})
+    assert done.exit_code == 0, done.output
+    (found,) = pairs
+    assert found.request.source.client_config["sasl.password"] == "of-a-variable"
+    assert (found.label, found.mirror, found.outputs.exactly_once) == ("stg", "mm2", True)
+    done = CliRunner().invoke(app, arguments, env={"SECRET": None, "TARGET_PASSWORD": "x"})
+    assert done.exit_code == 2
+    assert "SECRET" in done.stderr
+
+
+@pytest.mark.parametrize(("text", "got"), [(None, "No such file"), ("{", "no JSON"), ("[]", "got list")])
+def test_a_file_of_outputs_that_cannot_be_used_is_named(tmp_path: Path, text: str | None, got: str) -> None:
+    file = tmp_path / "outputs.json"
+    if text is not None:
+        file.write_text(text)
+    done = CliRunner().invoke(app, ["follow", "--outputs", str(file)], env={"COLUMNS": "400"})
+    assert done.exit_code == 2
+    assert str(file) in done.stderr
+    assert got in done.stderr
+    done = CliRunner().invoke(app, ["follow", "--outputs", str(file), "--break-glass"])
+    assert "--break-glass" in done.stderr
+
+
+def test_it_is_ready_while_rounds_succeed(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = command.FollowMetrics(followed.follower.pair)
+    with serving("127.0.0.1:0", metrics) as url:
+        address = url.replace("/metrics", "/ready")
+        assert httpx.get(address).status_code == 503, "no round has ended yet"
+        metrics.last = followed.follower.round()
+        assert httpx.get(address).status_code == 200
+        metrics.ended -= command.CURRENT_WITHIN_S
+        assert httpx.get(address).status_code == 503
+        assert httpx.get(url).status_code == 200, "a stale follower still says how old it is"
 
 
 @pytest.mark.parametrize("changed", [{"active": "target"}, {"state": "stopped"}])
