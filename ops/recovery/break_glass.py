@@ -38,6 +38,7 @@ from settings.files import contexts
 from settings.files import load as load_settings
 from settings.users import ACTIVE_LABEL, secret_values
 
+DEPLOYMENT = "Deployment"
 UNSEEN = "--break-glass: without Pulumi no preview can be made; nothing but the failover's own changes is carried out"
 BreakGlass = Annotated[
     bool, typer.Option("--break-glass", help="Pulumi's state is lost: use the copy beside the mirror, see the runbook.")
@@ -244,7 +245,8 @@ class DirectChanges:
             changing = [one for one in copy.objects if one.depends_on != "active" or mirror is not None]
             applied = [self._apply(api, one, now[one.depends_on], log) for one in changing]
             for resource in applied:
-                wait_until_ready(resource, self.environment, log)
+                if resource.kind != DEPLOYMENT:  # whoever stops it sees to the end of its pod
+                    wait_until_ready(resource, self.environment, log)
             if active == "target" and copy.clients is not None:
                 self._write_clients(api, copy.clients, found, log)
             data = {**found["data"], KEY: _encoded(copy.switched(name, state, active).text())}

@@ -34,6 +34,7 @@ _WITH_ANY_UPDATE = ("rt-inventory:verification:", "rt-inventory:kafka:BreakGlass
 # Components that follow a mirror's `state`, `active` and `failback`.
 _FOLLOWING = (
     "rt-inventory:kafka:Clients$",
+    "rt-inventory:kafka:Follower$",
     "rt-inventory:kafka:MetricsRules$",
     "rt-inventory:kubernetes:Scaling$",
     "rt-inventory:kubernetes:CopiedSecrets$",

@@ -21,7 +21,7 @@ from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack_file import verification_state
-from ops.recovery import draining, group_offsets, stranded_records, topic_selection, translation
+from ops.recovery import draining, follower_pod, group_offsets, stranded_records, topic_selection, translation
 from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.failover_scope import Scope, WholeMirror
 from ops.recovery.fence import SourceFence
@@ -108,7 +108,8 @@ class Failover:
             begin = [Step(FENCE, f"take the applications' right to write at {source} away", self.fence), *begin]
         if self.options.path == UNPLANNED:
             begin = [Step("measure", "note what is known of what stays behind", self.measure)]
-        exact = "exactly, by the records" if self.options.exact else "as MirrorMaker has translated them"
+        translated = "the follower" if self._has_follower else "MirrorMaker"
+        exact = "exactly, by the records" if self.options.exact else f"as {translated} has translated them"
         return [
             *begin,
             Step("stop", self.scope.stop_words, self.stop),
@@ -196,6 +197,8 @@ class Failover:
     def stop(self) -> Facts:
         """Let nothing be copied any more, and note where both sides stand from now on."""
         self.scope.stop()
+        if self._has_follower:
+            follower_pod.require_ended(self.pair, self.changes.environment, self.say)
         if self.options.path == PLANNED:
             self._require_at_rest()
         target = connected(self.pair.target())
@@ -312,7 +315,14 @@ class Failover:
             "command again."
         )
 
+    @property
+    def _has_follower(self) -> bool:
+        """Whether a pod has set the groups until the mirror was stopped; of some topics it goes on with the others."""
+        return self.mirror.exact_offsets and not self.options.part
+
     def _planned_offsets(self, target: Cluster) -> Facts:
+        if self._has_follower and not self.options.exact and follower_pod.last_rounds(self.pair, self.say):
+            self._prover.forget()
         proof = self._prover.of_now(connected(self.pair.source()))
         stood = proof.committed()
         self.scope.require_groups(stood)

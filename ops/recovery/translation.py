@@ -184,6 +184,10 @@ class Prover:
                 return False
         return True
 
+    def forget(self) -> None:
+        """Let the next proof be a new one, for groups were set on the target since the last."""
+        self._latest = None
+
     def of_now(self, source: Cluster) -> Proof:
         """Return a proof in which every group stands where it stands at the source now; raises OpsError.
 

@@ -21,6 +21,12 @@ VERIFICATION = recorded.step(
 CLIENTS = recorded.step("update", f"{recorded.PROJECT}rt-inventory:kafka:Clients${SECRETS}::mm2-clients")
 
 
+FOLLOWER = recorded.step(
+    "update",
+    f"{recorded.PROJECT}rt-inventory:kafka:Follower$kubernetes:apps/v1:Deployment::mm2-follower",
+    name="mm2-follower",
+    diffs=["spec.replicas"],
+)
 COPY = recorded.step("create", f"{recorded.PROJECT}rt-inventory:kafka:BreakGlass${SECRETS}::mm2-break-glass")
 
 
@@ -86,6 +92,7 @@ def test_what_any_update_may_bring_is_no_change(stack: Stack, one: recorded.Even
             "1 change: delete KafkaMirrorMaker2 mm2",
         ),
         ((mirror("spec.mirrors[0].state", name="other"),), {"resumes": True}, "update KafkaMirrorMaker2 other"),
+        ((FOLLOWER,), {}, "1 change: update Deployment mm2-follower: spec.replicas"),
         ((BACK,), {"resumes": True}, "1 change: create KafkaMirrorMaker2 mm2-failback"),
         ((RIGHTS,), {}, "1 change: update KafkaUser app: spec.authorization"),
         ((user("spec.authentication"),), {"resumes": True}, "1 change: update KafkaUser app: spec.authentication"),
@@ -99,6 +106,7 @@ def test_what_any_update_may_bring_is_no_change(stack: Stack, one: recorded.Even
         "topics of the mirror",
         "removal",
         "another mirror",
+        "a follower",
         "a failback",
         "rights",
         "a user's login",
@@ -121,7 +129,7 @@ def test_other_changes_are_refused_by_name(
 @pytest.mark.parametrize(
     ("happened", "options"),
     [
-        ((STATE, CLIENTS, RIGHTS, VERIFICATION), {}),
+        ((STATE, CLIENTS, RIGHTS, VERIFICATION, FOLLOWER), {}),
         ((STATE, TOPICS, BACK, CLIENTS), {"fails_back": True}),
     ],
     ids=["failover", "failback"],

@@ -1,0 +1,113 @@
+"""The follower that a stack declares for a mirror (`exactOffsets`): whether its pod runs, and its end in a failover.
+
+Owns the wait until no pod sets groups any more, and the last rounds that a planned failover does in its place. Does not
+own the Deployment, of which the mirror's `state` decides, nor what a round does (`ops/follow/`).
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubernetes import client
+from kubernetes.client.rest import ApiException
+
+from ops.errors import OpsError
+from ops.follow.command import followed
+from ops.recovery.client_workloads import missing
+from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
+from ops.recovery.mirror_context import MirrorContext
+from settings.mirror_parts import FOLLOWER, follower_name
+
+ENDED_WITHIN_S, POLL_S = 120.0, 0.5
+NOT_FOLLOWED = "groups-not-followed"
+"""Name of the doctor's finding."""
+ROUNDS_MAX = 20
+"""Of one partition each compares one stretch between two syncs."""
+_OVER = ("Succeeded", "Failed")
+_MISSING = 404
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowerStatus:
+    """What keeps the follower from setting groups now, None if nothing does; `unread`: why nobody knows."""
+
+    problem: str | None = None
+    unread: str | None = None
+
+
+def observe(pair: MirrorContext, environment: Mapping[str, str]) -> FollowerStatus | None:
+    """Return whether the follower works, by its Deployment; None of a mirror that is not to be followed now."""
+    resource = pair.request.mirror.resource
+    is_due = pair.state == "running" and pair.active == "source" and pair.outputs.failback is None
+    if not pair.request.mirror.exact_offsets or not is_due or resource is None:
+        return None
+    name = follower_name(pair.mirror)
+    where = f"Deployment {resource.namespace}/{name}"
+    try:
+        with kubernetes(environment, resource.context) as api:
+            found = _deployment(api, resource.namespace, name)
+    except OpsError as error:
+        return FollowerStatus(unread=str(error))
+    if found is None:
+        return FollowerStatus(problem=f"{where} does not exist")
+    if not (found.get("spec") or {}).get("replicas"):
+        return FollowerStatus(problem=f"{where} is scaled to 0")
+    why = missing("Deployment", found)
+    return FollowerStatus(problem=None if why is None else f"{where}: {why}, so no round has succeeded lately")
+
+
+def _deployment(api: client.ApiClient, namespace: str, name: str) -> Mapping[str, Any] | None:
+    try:
+        found: Mapping[str, Any] = client.CustomObjectsApi(api).get_namespaced_custom_object(
+            "apps", "v1", namespace, "deployments", name, _request_timeout=CALL_WITHIN_S
+        )
+    except ApiException as error:
+        if error.status != _MISSING:
+            raise
+        return None
+    return found
+
+
+def require_ended(
+    pair: MirrorContext, environment: Mapping[str, str], say: Say, within_s: float = ENDED_WITHIN_S
+) -> None:
+    """Return once no pod of the follower is there: none sets a group after the failover has; raises OpsError."""
+    resource, deadline = pair.resource, time.monotonic() + within_s
+    selector = f"app.kubernetes.io/name={FOLLOWER},app.kubernetes.io/instance={pair.mirror}"
+    said = False
+    while True:
+        with kubernetes(environment, resource.context) as api:
+            found = client.CoreV1Api(api).list_namespaced_pod(
+                resource.namespace, label_selector=selector, _request_timeout=CALL_WITHIN_S
+            )
+        left = [str(pod.metadata.name) for pod in found.items if pod.status is None or pod.status.phase not in _OVER]
+        if not left:
+            return
+        if time.monotonic() > deadline:
+            raise OpsError(
+                f"Deployment {resource.namespace}/{follower_name(pair.mirror)}: must have no pod once the mirror is "
+                f"stopped (got {', '.join(left)} after {within_s:.0f} s). Scale it to 0, or delete the pod, and run "
+                "the command again."
+            )
+        if not said:
+            said = True
+            say(f"  waiting for the end of the follower's pod {', '.join(left)}")
+        time.sleep(POLL_S)
+
+
+def last_rounds(pair: MirrorContext, say: Say) -> bool:
+    """Set what groups have read since the pod's last round; return whether anything was set. Raises ClusterError."""
+    changed = 0
+    with followed(pair) as follower:
+        for _ in range(ROUNDS_MAX):
+            found = follower.round()
+            changed += found.set_offsets
+            if not found.set_offsets:
+                break
+    for problem in found.problems:
+        say(f"  {problem}")
+    states = ", ".join(f"{number} {state}" for state, number in found.positions.items() if number) or "none"
+    say(f"  positions as the follower leaves them: {states}")
+    return bool(changed)
