@@ -189,7 +189,7 @@ def test_a_release_pushes_every_image_with_its_digest_its_parts_and_a_statement_
     assert [step["with"]["path"] for step in job["steps"] if action(step) == "actions/upload-artifact"] == [
         "reports/sbom.cdx.json"
     ]
-    assert sorted(built) == sorted(job["outputs"]) == IMAGES == ["demo-clients", "mirror", "verification"]
+    assert sorted(built) == sorted(job["outputs"]) == IMAGES == ["demo-clients", "follower", "mirror", "verification"]
     for image, given in built.items():
         digest, name = f"${{{{ steps.{image}.outputs.digest }}}}", f"${{{{ env.IMAGES }}}}/{image}"
         assert job["outputs"][image] == digest
