@@ -124,6 +124,8 @@ def clients_secret(mirror: str) -> str:
 
 FOLLOWER = "rt-inventory-follower"
 """Name of the application of the followers' pods."""
+FOLLOWED = {"rt-inventory/exact-offsets": "true"}
+"""Annotation of a mirror that has one, for whoever judges that MirrorMaker commits no offsets."""
 FOLLOWER_PORT, FOLLOWER_PORT_NAME = 9411, "metrics"
 
 

@@ -24,6 +24,7 @@ from components.kubernetes_objects import per_program
 from components.monitoring import worker_rules
 from components.replication_flow import ReplicationFlow, previous_outputs
 from contract.stack_outputs import FailedOverOutputs, MirrorOutputs
+from settings.mirror_parts import FOLLOWED
 from settings.mirror_parts import Scaling as ScalingSettings
 from settings.mirrors import Mirror
 from settings.platform import TAKES_OVER
@@ -217,7 +218,10 @@ class MirrorMaker2(pulumi.ComponentResource):
             f"{name}-mirror",
             api_version=platform.api,
             manifest=Manifest(
-                kind="KafkaMirrorMaker2", name=flow.mirror.name, annotations=workers.annotations, spec={}
+                kind="KafkaMirrorMaker2",
+                name=flow.mirror.name,
+                annotations={**workers.annotations, **(FOLLOWED if flow.mirror.exact_offsets else {})},
+                spec={},
             ),
             namespace=flow.namespace,
             spec=self.spec,

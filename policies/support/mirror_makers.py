@@ -44,10 +44,17 @@ _IN_CONFIG = {
     "groupsExcludePattern": (CHECKPOINT, "groups.exclude"),
 }
 PATTERNS = tuple(_IN_CONFIG)
+FOLLOWED = "rt-inventory/exact-offsets"
+"""Annotation of a mirror whose groups a follower sets on the target, in place of MirrorMaker."""
 DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 _NOT_RUNNING = ("paused", "stopped")
 # Simple names, because Strimzi's images brought a class of their own before Kafka had one.
 _IDENTITY = "IdentityReplicationPolicy"
+
+
+def is_followed(props: Props) -> bool:
+    """Whether a follower sets the groups of a mirror on the target."""
+    return flag(within(props, "metadata", "annotations", FOLLOWED), False)
 
 
 @dataclass(frozen=True, kw_only=True)

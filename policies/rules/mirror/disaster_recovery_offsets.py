@@ -2,7 +2,8 @@
 
 That takes a checkpoint connector that writes checkpoints and commits the translated offsets, and a source connector
 that writes the offset syncs which they are made of. A mirror is declared for disaster recovery by
-the label or annotation `rt-inventory/disaster-recovery: "true"` or by its name.
+the label or annotation `rt-inventory/disaster-recovery: "true"` or by its name. Where a follower sets the groups, which
+the annotation `rt-inventory/exact-offsets: "true"` says, MirrorMaker need not commit.
 """
 
 from collections.abc import Iterator
@@ -10,13 +11,14 @@ from collections.abc import Iterator
 from pulumi_policy import Severity
 
 from policies.support.clusters import setting
-from policies.support.mirror_makers import CHECKPOINT, SOURCE, ReplicationFlow, replication_flows
+from policies.support.mirror_makers import CHECKPOINT, FOLLOWED, SOURCE, ReplicationFlow, is_followed, replication_flows
 from policies.support.policy_builder import Config, matches, resource_policy, unreadable
 from policies.support.resources import MIRROR, Props, each, flag, name, within
 
 DECLARED = "rt-inventory/disaster-recovery"
+_SYNCED = "sync.group.offsets.enabled"
 _SWITCHES = {
-    "sync.group.offsets.enabled": (
+    _SYNCED: (
         CHECKPOINT,
         False,
         "Without it, consumers start at the target without their offsets.",
@@ -40,6 +42,8 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
                     f"mirror {name(props)}: {flow.where}.{CHECKPOINT} must be declared for disaster recovery "
                     "(got nothing). Without it, consumers start at the target without their offsets."
                 )
+            return
+        if key == _SYNCED and is_followed(props):
             return
         connector, default, consequence = _SWITCHES[key]
         value, got = setting(flow.config(connector), key, str(default).lower())
@@ -72,5 +76,5 @@ POLICY = resource_policy(
     },
     severity=Severity.CRITICAL,
     remediation_steps="Declare `checkpointConnector` with `sync.group.offsets.enabled: true`, and leave checkpoints "
-    "and offset syncs on.",
+    f"and offset syncs on. Where a follower commits them, annotate the mirror with {FOLLOWED}.",
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pulumi_policy import Severity
 
 from policies.support.java_patterns import GROUPS_EXCLUDE, beginnings, parts
-from policies.support.mirror_makers import CHECKPOINT, ReplicationFlow, replication_flows
+from policies.support.mirror_makers import CHECKPOINT, ReplicationFlow, is_followed, replication_flows
 from policies.support.policy_builder import Config, resource_policy
 from policies.support.resources import MIRROR, Props, each, flag, name
 
@@ -23,14 +23,18 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
 
     def check(flow: ReplicationFlow) -> Iterator[str]:
         if CHECKPOINT in flow.connectors:
-            for problem in (*_nothing_selected(flow), *_listed_but_excluded(flow), *_own_groups(flow)):
+            for problem in (
+                *_nothing_selected(flow, followed=is_followed(props)),
+                *_listed_but_excluded(flow),
+                *_own_groups(flow),
+            ):
                 yield f"mirror {name(props)}: {flow.where}.{problem}"
 
     return each(replication_flows(type_, props), check)
 
 
-def _nothing_selected(flow: ReplicationFlow) -> Iterator[str]:
-    syncs = flag(flow.config(CHECKPOINT).get("sync.group.offsets.enabled"), default=False)
+def _nothing_selected(flow: ReplicationFlow, *, followed: bool) -> Iterator[str]:
+    syncs = followed or flag(flow.config(CHECKPOINT).get("sync.group.offsets.enabled"), default=False)
     if syncs and not parts(flow.groups.include):
         yield (
             "groupsPattern must select the groups to sync (got an empty one). "

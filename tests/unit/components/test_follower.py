@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ops.recovery import mirror_context
+from settings.mirror_parts import FOLLOWED
 
 from ...support.pulumi_engine import Engine, is_secret, mirror, revealed, target, up
 
@@ -69,7 +70,9 @@ def test_the_pod_learns_the_mirror_from_its_files_and_variables_alone() -> None:
 
 
 def test_mirrormaker_sets_no_group_that_a_follower_sets() -> None:
-    flow = revealed(made().one("v1:KafkaMirrorMaker2", "mm2")["spec"])["mirrors"][0]
+    resource = made().one("v1:KafkaMirrorMaker2", "mm2")
+    assert resource["metadata"]["annotations"].items() >= FOLLOWED.items(), "or the policy pack would miss it"
+    flow = revealed(resource["spec"])["mirrors"][0]
     assert flow["checkpointConnector"]["config"]["sync.group.offsets.enabled"] is False
     assert flow["checkpointConnector"]["config"].get("emit.checkpoints.enabled", True) is True
 

@@ -4,6 +4,7 @@ import pytest
 from pulumi_policy.proxy import UNKNOWN_BOOLEAN_VALUE
 
 from policies.rules.mirror.disaster_recovery_offsets import POLICY
+from settings.mirror_parts import FOLLOWED
 from tests.support import compliant_resources as kit
 from tests.support.policy_violations import broken_mirror, connector_config
 
@@ -73,6 +74,15 @@ def test_offsets_that_are_not_committed_are_reported(shape: str) -> None:
     assert kit.judge(POLICY, mirror) == [no_sync("FALSE")]
     del config(mirror)[SYNC]
     assert kit.judge(POLICY, mirror) == [no_sync("nothing, which means false")]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_a_follower_commits_in_place_of_mirrormaker_and_needs_the_rest(shape: str) -> None:
+    mirror = declared(shape).annotated(**FOLLOWED)
+    config(mirror)[SYNC] = False
+    assert kit.judge(POLICY, mirror) == []
+    config(mirror)[EMIT] = False
+    assert kit.judge(POLICY, mirror) == [no_checkpoints("false")]
 
 
 @pytest.mark.parametrize("shape", kit.SHAPES)

@@ -4,6 +4,7 @@ import pytest
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 
 from policies.rules.mirror.group_patterns import POLICY
+from settings.mirror_parts import FOLLOWED
 from tests.support import compliant_resources as kit
 from tests.support.policy_violations import broken_mirror
 
@@ -95,6 +96,12 @@ def test_a_mirror_that_syncs_no_groups_may_select_none(value: object) -> None:
     mirror = mirror_with(kit.V1, "", None)
     kit.flow(mirror)["checkpointConnector"]["config"]["sync.group.offsets.enabled"] = value
     assert kit.judge(POLICY, mirror) == []
+
+
+def test_a_follower_needs_groups_too() -> None:
+    mirror = mirror_with(kit.V1, "", None).annotated(**FOLLOWED)
+    kit.flow(mirror)["checkpointConnector"]["config"]["sync.group.offsets.enabled"] = False
+    assert kit.judge(POLICY, mirror) == [EMPTY]
 
 
 @pytest.mark.parametrize(("groups", "exclude"), [("", None), (".*", ""), ("connect-x", None)])
