@@ -109,6 +109,7 @@ def collect(
         source_stack=pair.source_stack and verify.label_of(pair.source_stack),
         fence_issue=seen.fence_issue,
         target_fenced=seen.target_fenced,
+        not_followed=seen.not_followed,
         unseen=_unseen(seen),
         notes=(
             *(note for note in kubernetes.notes if not (files and "logs" in note)),
@@ -239,6 +240,7 @@ def _unseen(seen: MirrorSnapshot) -> tuple[str, ...]:
     problems["fence"] = seen.fence_unknown
     problems[snapshot.RETENTION] = seen.unknown.get(snapshot.RETENTION)
     problems["target fence"] = seen.target_fence_unknown
+    problems[snapshot.FOLLOWER] = seen.unknown.get(snapshot.FOLLOWER)
     if seen.mirror is not None and seen.mirror.silent is not None:
         problems["resource"] = f"{seen.mirror.resource}: {seen.mirror.silent}"
     problems |= {name: why for name, why in seen.more.problems.items() if name not in _NOTED}

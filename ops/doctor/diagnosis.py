@@ -14,7 +14,9 @@ from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, Finding, finding, op
 from ops.doctor.lost_records import lost_records
 from ops.doctor.observations import ClusterObservation, Observations, OtherMirror
 from ops.doctor.pulumi_state import state_symptoms
+from ops.inspection.follower_status import NOT_FOLLOWED
 from ops.recovery.target_fence import TARGET_FENCED
+from settings.mirror_parts import follower_name
 from settings.text import format_names
 
 _LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
@@ -73,6 +75,10 @@ def cluster_symptoms(seen: Observations) -> Iterator[Finding]:
         yield finding(name, _cluster(seen.source), what, stack=seen.stack, source_stack=seen.source_stack)
     if seen.target_fenced is not None:
         yield finding(TARGET_FENCED, _cluster(seen.target), seen.target_fenced, stack=seen.stack)
+    if seen.not_followed is not None:
+        namespace = seen.mirror.resource.namespace if seen.mirror.resource is not None else "NAMESPACE"
+        facts = {"stack": seen.stack, "namespace": namespace, "deployment": follower_name(seen.mirror.name)}
+        yield finding(NOT_FOLLOWED, f"mirror {seen.mirror.name}", seen.not_followed, **facts)
 
 
 def _reachability(seen: Observations, side: ClusterObservation) -> Iterator[Finding]:

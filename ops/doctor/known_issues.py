@@ -204,6 +204,13 @@ _ALL = (
         severity="warning",
     ),
     KnownIssue(
+        name="groups-not-followed",
+        sign="The follower of a mirror with exactOffsets is missing, or no round of it has succeeded lately: after an "
+        "unplanned failover groups go on where it last set them, and read more again",
+        remedy="kubectl logs -n {namespace} deployment/{deployment} has the reason. Is the source away, it goes on by "
+        "itself. If the Deployment is missing or has no pod: pulumi up --refresh -s {stack}.",
+    ),
+    KnownIssue(
         name="fence-left-behind",
         sign="Applications may not write at the source although it is active, and no failover or failback is under way",
         remedy="Take rt-inventory:fence out of the stack file of {source_stack}, then pulumi up --refresh -s "

@@ -215,6 +215,7 @@ class Observations:
     source_stack: str | None = None
     fence_issue: tuple[str, str] | None = None
     target_fenced: str | None = None
+    not_followed: str | None = None
     unseen: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

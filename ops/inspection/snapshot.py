@@ -20,7 +20,8 @@ from kafka.lag import LagMeter, Measure
 from kafka.retention import UntilDeletion
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.inspection import retention
+from ops.inspection import follower_status, retention
+from ops.inspection.follower_status import FollowerStatus
 from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_groups
 from ops.inspection.probes import ANSWER_WITHIN_S, MirrorReadings, ProbeResults, once, run_probes
 from ops.pulumi.stack import stack_outputs, typed_outputs
@@ -50,6 +51,8 @@ CONNECTORS, ACTIVE_SIDE = "connectors", "active side"
 RECOVERY = "recovery"
 """Also the key of `unknown` for the reason why the journal could not be read."""
 FENCE, TARGET_FENCE = "fence of the source", "fence of the target"
+FOLLOWER = "follower"
+"""Also the key of `unknown` for the reason why nobody knows whether groups are followed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,7 @@ class MirrorSnapshot:
     there, which Pulumi's outputs do not have after a break-glass failover. `fence` is None if the source cannot be
     fenced, or need not be and its users cannot be read; `target_fence` unless the target is active and can be fenced.
     `until_deletion` are the partitions of which retention deletes records, None also while the target is active.
-    `more` are the results of the probes that the command has added.
+    `follower` is None unless there is to be one. `more` are the results of the probes that the command has added.
     """
 
     pair: MirrorContext
@@ -88,6 +91,7 @@ class MirrorSnapshot:
     fence: FenceStatus | None = None
     until_deletion: tuple[UntilDeletion, ...] | None = None
     target_fence: TargetFenceStatus | None = None
+    follower: FollowerStatus | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
     at: float = field(default_factory=time.time)
     more: ProbeResults = field(default_factory=lambda: ProbeResults(found={}, problems={}))
@@ -121,6 +125,11 @@ class MirrorSnapshot:
         return self.target_fence.unread if self.target_fence is not None else None
 
     @property
+    def not_followed(self) -> str | None:
+        """Why groups are not followed although the mirror is to have a follower; None if they are."""
+        return self.follower.problem if self.follower is not None else None
+
+    @property
     def fence_issue(self) -> tuple[str, str] | None:
         """What is wrong with the fence of the source: the doctor's name for it, and the evidence."""
         if self.fence is None:
@@ -144,7 +153,7 @@ class MirrorSnapshot:
                 f"Pulumi's state is behind: {self.pair.active} is active by its outputs, {self.active_now} by what is "
                 f"there. Run `{break_glass.reconcile_command(self.pair.stack)}`"
             )
-        for issue in (self.fence_issue[1] if self.fence_issue else None, self.target_fenced):
+        for issue in (self.fence_issue[1] if self.fence_issue else None, self.target_fenced, self.not_followed):
             if issue is not None:
                 found.append(f"{issue}: `python -m ops doctor --stack {self.pair.stack}` has the remedy")
         return list(dict.fromkeys(found))
@@ -192,6 +201,7 @@ def collect(
         ACTIVE_SIDE: partial(break_glass.active_side, pair, environment),
         FENCE: partial(fencing.observe, pair, environment),
         TARGET_FENCE: partial(target_fence.observe, pair, environment),
+        FOLLOWER: partial(follower_status.observe, pair, environment),
     }
     own = {name: probe for name, probe in all_of_them.items() if parts is None or name in parts}
     added = more(readings)
@@ -204,6 +214,9 @@ def collect(
     until_deletion, unbounded = found.get(RETENTION, (None, problems.get(RETENTION)))
     if unbounded is not None and (lag is not None or LAG_AND_GROUPS not in own):  # else the lag's reason says it
         unmeasured = {**unmeasured, RETENTION: unbounded}
+    follower: FollowerStatus | None = found.get(FOLLOWER)
+    if follower is not None and follower.unread is not None:
+        unmeasured = {**unmeasured, FOLLOWER: follower.unread}
     recovery, why = found.get(RECOVERY, (None, None))
     connectors, connect_problem = found.get(CONNECTORS, (None, None))
     mirror = found.get(RESOURCE)
@@ -224,6 +237,7 @@ def collect(
         fence=found.get(FENCE) or fencing.unread(pair, problems.get(FENCE)),
         until_deletion=until_deletion,
         target_fence=found.get(TARGET_FENCE) or target_fence.unread(pair, problems.get(TARGET_FENCE)),
+        follower=follower,
         unknown={**unmeasured, **({} if why is None else {RECOVERY: why}), **unknown},
         more=ProbeResults(
             found={name: one for name, one in found.items() if name in added},

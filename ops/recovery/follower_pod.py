@@ -1,4 +1,4 @@
-"""The follower that a stack declares for a mirror (`exactOffsets`): whether its pod runs, and its end in a failover.
+"""The follower that a stack declares for a mirror (`exactOffsets`), in a failover of it.
 
 Owns the wait until no pod sets groups any more, and the last rounds that a planned failover does in its place. Does not
 own the Deployment, of which the mirror's `state` decides, nor what a round does (`ops/follow/`).
@@ -6,68 +6,20 @@ own the Deployment, of which the mirror's `state` decides, nor what a round does
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from kubernetes import client
-from kubernetes.client.rest import ApiException
 
 from ops.errors import OpsError
 from ops.follow.command import followed
-from ops.recovery.client_workloads import missing
 from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
 from ops.recovery.mirror_context import MirrorContext
 from settings.mirror_parts import FOLLOWER, follower_name
 
 ENDED_WITHIN_S, POLL_S = 120.0, 0.5
-NOT_FOLLOWED = "groups-not-followed"
-"""Name of the doctor's finding."""
 ROUNDS_MAX = 20
 """Of one partition each compares one stretch between two syncs."""
 _OVER = ("Succeeded", "Failed")
-_MISSING = 404
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FollowerStatus:
-    """What keeps the follower from setting groups now, None if nothing does; `unread`: why nobody knows."""
-
-    problem: str | None = None
-    unread: str | None = None
-
-
-def observe(pair: MirrorContext, environment: Mapping[str, str]) -> FollowerStatus | None:
-    """Return whether the follower works, by its Deployment; None of a mirror that is not to be followed now."""
-    resource = pair.request.mirror.resource
-    is_due = pair.state == "running" and pair.active == "source" and pair.outputs.failback is None
-    if not pair.request.mirror.exact_offsets or not is_due or resource is None:
-        return None
-    name = follower_name(pair.mirror)
-    where = f"Deployment {resource.namespace}/{name}"
-    try:
-        with kubernetes(environment, resource.context) as api:
-            found = _deployment(api, resource.namespace, name)
-    except OpsError as error:
-        return FollowerStatus(unread=str(error))
-    if found is None:
-        return FollowerStatus(problem=f"{where} does not exist")
-    if not (found.get("spec") or {}).get("replicas"):
-        return FollowerStatus(problem=f"{where} is scaled to 0")
-    why = missing("Deployment", found)
-    return FollowerStatus(problem=None if why is None else f"{where}: {why}, so no round has succeeded lately")
-
-
-def _deployment(api: client.ApiClient, namespace: str, name: str) -> Mapping[str, Any] | None:
-    try:
-        found: Mapping[str, Any] = client.CustomObjectsApi(api).get_namespaced_custom_object(
-            "apps", "v1", namespace, "deployments", name, _request_timeout=CALL_WITHIN_S
-        )
-    except ApiException as error:
-        if error.status != _MISSING:
-            raise
-        return None
-    return found
 
 
 def require_ended(

@@ -187,6 +187,10 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
         seen(pulumi_state=PulumiState(active_now="target")),
         "stack stg", "source is active by Pulumi's outputs, target by the copy", "pulumi up --refresh -s stg",
     ),
+    "groups-not-followed": (
+        seen(not_followed="Deployment home/mm2-follower does not exist"),
+        "mirror mm2", "Deployment home/mm2-follower does not exist", "deployment/mm2-follower has the reason",
+    ),
     "fence-left-behind": (
         seen(source_stack="dev", fence_issue=(LEFT_BEHIND, "the source is active, and app may not write there")),
         "source es-src", "app may not write there", "pulumi up --refresh -s dev: it gives",

@@ -11,14 +11,17 @@ import pytest
 from contract.stack_outputs import BreakGlassCopy
 from ops.errors import OpsError
 from ops.follow.follower import STATES, Round
+from ops.inspection import follower_status
+from ops.inspection.follower_status import FollowerStatus
 from ops.pulumi import stack_file
 from ops.recovery import break_glass, follower_pod, kubernetes_access, translation
 from ops.recovery.break_glass import DirectChanges
 from ops.recovery.failover import PLANNED, UNPLANNED
 from ops.recovery.mirror_context import MirrorContext
+from ops.status import document
 from tests.support.failover_sides import DRAINED, STOPPED, Sides, work
 from tests.support.mirror_api_server import ApiServer, serving
-from tests.support.recovery_pair import known
+from tests.support.recovery_pair import known, observe
 
 EXACT = {
     "exact_offsets": True,
@@ -66,7 +69,7 @@ def sides(monkeypatch: pytest.MonkeyPatch) -> Sides:
 )
 def test_a_follower_that_is_missing_or_stale_is_named(tmp_path: Path, cluster: Cluster, problem: str | None) -> None:
     with serving(cluster, tmp_path) as environment:
-        found = follower_pod.observe(known(EXACT), environment)
+        found = follower_status.observe(known(EXACT), environment)
     assert found is not None
     assert found.unread is None
     assert (found.problem is None) if problem is None else (problem in str(found.problem))
@@ -75,12 +78,20 @@ def test_a_follower_that_is_missing_or_stale_is_named(tmp_path: Path, cluster: C
 def test_nobody_is_asked_where_none_is_due_and_a_silent_cluster_is_unknown(tmp_path: Path) -> None:
     with serving(cluster := Cluster(replicas=None), tmp_path) as environment:
         for pair in (known(), known(EXACT, state="stopped"), known(EXACT, active="target"), known(EXACT, failback="x")):
-            assert follower_pod.observe(pair, environment) is None
+            assert follower_status.observe(pair, environment) is None
     assert cluster.seen == []
-    found = follower_pod.observe(known(EXACT), {"KUBECONFIG": str(tmp_path / "none")})
+    found = follower_status.observe(known(EXACT), {"KUBECONFIG": str(tmp_path / "none")})
     assert found is not None
     assert found.problem is None
     assert "kubernetes" in str(found.unread)
+
+
+def test_status_names_a_follower_that_sets_nothing_and_does_not_call_an_unknown_one_healthy() -> None:
+    seen = observe(known(EXACT), follower=FollowerStatus(problem="Deployment stg/mm2-follower does not exist"))
+    assert "Deployment stg/mm2-follower does not exist" in " ".join(document.problems(seen))
+    assert document.health(seen) == "degraded"
+    unread = observe(known(EXACT), follower=FollowerStatus(unread="no answer"), unknown={"follower": "no answer"})
+    assert (document.problems(unread), document.health(unread)) == ([], "unknown")
 
 
 def test_its_pod_must_be_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
