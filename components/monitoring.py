@@ -32,6 +32,7 @@ _PARTS = {
     stack_monitoring.WORKERS: "workers",
     stack_monitoring.OPERATOR: "operator",
     stack_monitoring.AUDITS: "audits",
+    stack_monitoring.FOLLOWERS: "followers",
 }
 
 

@@ -18,6 +18,7 @@ from monitoring.alerts import MonitoredCluster, MonitoredMirror, Thresholds
 from monitoring.alerts.rendering import render
 from monitoring.metrics import catalog
 from monitoring.metrics.catalog import RELABELLINGS, Part
+from settings.mirror_parts import FOLLOWER, FOLLOWER_PORT_NAME
 from settings.mirrors import Mirror
 from settings.monitoring import Monitoring
 from settings.platform import annotation_domain
@@ -25,21 +26,27 @@ from settings.stack import Stack
 from settings.text import format_names
 from settings.verification import AUDIT, AUDIT_PORT_NAME
 
-Job = Literal["kafka", "kafka-mirror-maker-2", "strimzi-cluster-operator", "rt-inventory-audit"]
+Job = Literal[
+    "kafka", "kafka-mirror-maker-2", "strimzi-cluster-operator", "rt-inventory-audit", "rt-inventory-follower"
+]
 Spec = dict[str, Any]
 Addresses = Mapping[str, Sequence[str]]
 BROKERS: Job = "kafka"
 WORKERS: Job = "kafka-mirror-maker-2"
 OPERATOR: Job = "strimzi-cluster-operator"
 AUDITS: Job = "rt-inventory-audit"
+FOLLOWERS: Job = "rt-inventory-follower"
 VERIFICATION = "rt-inventory-verification"
 # Label of the resource that a job's pods belong to.
-RESOURCE: Mapping[Job, str] = {BROKERS: "cluster", WORKERS: "mirror", AUDITS: "mirror"}
+RESOURCE: Mapping[Job, str] = {BROKERS: "cluster", WORKERS: "mirror", AUDITS: "mirror", FOLLOWERS: "mirror"}
 KINDS: Mapping[Job, str] = {BROKERS: "Kafka", WORKERS: "KafkaMirrorMaker2", OPERATOR: "cluster-operator"}
 _OPERATOR_PORTS = {"strimzi": "http", "event-streams": "metrics"}
 _PORT = "tcp-prometheus"
 # Jobs that many pods in a namespace are of, each by the name of its mirror.
-OF_MIRRORS = frozenset({WORKERS, AUDITS})
+OF_MIRRORS = frozenset({WORKERS, AUDITS, FOLLOWERS})
+# Of those the pods of this project, by the name of the application: their metrics have labels of their own.
+_OWN: Mapping[Job, str] = {AUDITS: AUDIT, FOLLOWERS: FOLLOWER}
+_OWN_DOMAIN = "app.kubernetes.io"
 _TIMEOUT_MAX_S = 20
 # Labels that the Prometheus Operator adds by itself and that no rule or panel uses.
 _DROPPED = "container|endpoint"
@@ -68,8 +75,8 @@ class Pods:
     @property
     def selected(self) -> dict[str, str]:
         """Labels that all of them have."""
-        if self.job == AUDITS:
-            return {f"{self.domain}/name": AUDIT}
+        if self.job in _OWN:
+            return {f"{self.domain}/name": _OWN[self.job]}
         labels = {f"{self.domain}/kind": KINDS[self.job]}
         if self.job == BROKERS:
             # An exporter or Cruise Control beside the brokers is of the same kind and cluster.
@@ -80,11 +87,11 @@ class Pods:
     @property
     def name_label(self) -> str:
         """Label with the name of their resource."""
-        return f"{self.domain}/instance" if self.job == AUDITS else f"{self.domain}/cluster"
+        return f"{self.domain}/instance" if self.job in _OWN else f"{self.domain}/cluster"
 
 
 def pods(settings: Stack) -> list[Pods]:
-    """All pods of a stack that expose metrics: brokers, workers and audits by namespace, the stack's own operator.
+    """All pods of a stack that expose metrics: brokers; workers, audits and followers by namespace; its own operator.
 
     An operator that the stack does not install is left to whoever did.
     """
@@ -107,9 +114,17 @@ def pods(settings: Stack) -> list[Pods]:
             if mirror.is_verified:
                 audited.setdefault(settings.verification_namespace(mirror), []).append(mirror.name)
         found += [
-            Pods(job=AUDITS, namespace=namespace, names=tuple(names), domain="app.kubernetes.io", port=AUDIT_PORT_NAME)
+            Pods(job=AUDITS, namespace=namespace, names=tuple(names), domain=_OWN_DOMAIN, port=AUDIT_PORT_NAME)
             for namespace, names in audited.items()
         ]
+    followed: dict[str, list[str]] = {}
+    for namespace, mirror in mirrors(settings):
+        if mirror.exact_offsets is not None:
+            followed.setdefault(namespace, []).append(mirror.name)
+    found += [
+        Pods(job=FOLLOWERS, namespace=namespace, names=tuple(names), domain=_OWN_DOMAIN, port=FOLLOWER_PORT_NAME)
+        for namespace, names in followed.items()
+    ]
     if settings.operator.install != "none":
         home = settings.operator.home(cluster.namespace)
         found.append(Pods(job=OPERATOR, namespace=home, names=(), domain=domain, port=_OPERATOR_PORTS[kind]))
@@ -140,7 +155,7 @@ def pod_monitor(chosen: Pods, stack: str, seconds: int) -> Spec:
         "relabelings": [_camel(rule) for rule in [*labels(chosen, stack), {"action": "labeldrop", "regex": _DROPPED}]],
         "metricRelabelings": [_camel(rule) for rule in _of_metrics(chosen.job)],
     }
-    if chosen.job == AUDITS:
+    if chosen.job in _OWN:
         endpoint["honorLabels"] = True  # which are those of its target
     return {"selector": selector, "podMetricsEndpoints": [endpoint]}
 
@@ -229,7 +244,7 @@ def _pod_scrape(chosen: Pods, stack: str) -> Spec:
         selector.append(f"{chosen.name_label} in ({','.join(chosen.names)})")
     return {
         "job_name": f"{stack}/{chosen.job}/{chosen.namespace}",
-        **({"honor_labels": True} if chosen.job == AUDITS else {}),
+        **({"honor_labels": True} if chosen.job in _OWN else {}),
         "kubernetes_sd_configs": [
             {
                 "role": "pod",

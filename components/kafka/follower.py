@@ -27,6 +27,13 @@ from settings.mirror_parts import FOLLOWER, FOLLOWER_PORT, FOLLOWER_PORT_NAME, E
 USER = 10002  # of the image, see images/follower
 FINGERPRINT = f"{NAMESPACE}/follower-outputs"
 FOLDER, OUTPUTS, WORK = "/etc/follower", "outputs.json", "/tmp"  # noqa: S108 - of the pod
+_FOLLOWED = frozenset(
+    {
+        *("name", "topics", "topics_exclude", "groups", "groups_exclude", "naming", "separator", "version"),
+        *("source_alias", "target_alias", "replication_factor", "checkpoints_topic", "offset_syncs_topic"),
+        *("sync_group_offsets", "exact_offsets"),
+    }
+)
 GRACE_S, DEADLINE_S = 60, 600
 
 
@@ -82,15 +89,16 @@ def follower_labels(mirror: str) -> dict[str, str]:
 
 
 def outputs(of: VerificationArgs, source_servers: str, target_servers: str) -> dict[str, Any]:
-    """Return what the pod needs of the stack's outputs, from inside the cluster.
+    """Return what the pod needs of the stack's outputs, from inside the cluster, and nothing that would restart it.
 
-    Nothing of it depends on the mirror's state or on the active side: at a switch only the number of pods changes.
+    None of it depends on the mirror's state or on the active side: at a switch only the number of pods changes.
     """
     request = build_request(of, source_servers, target_servers, None)
-    mirror = {key: value for key, value in request["mirror"].items() if key not in ("active", "connect_url", "canary")}
+    mirror = {key: value for key, value in request["mirror"].items() if key in _FOLLOWED}
+    limits = {"isolation": request["limits"]["isolation"]}
     name = of.flow.mirror.name
     return {
-        "verificationRequests": {name: {**request, "mirror": mirror}},
+        "verificationRequests": {name: {**request, "mirror": mirror, "limits": limits}},
         "mirrors": {name: {"exactlyOnce": of.flow.mirror.exactly_once}},
     }
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from contract.verification_request import OffsetSyncs
 from ops.recovery import mirror_context
 from settings.mirror_parts import FOLLOWED
 
@@ -64,6 +65,11 @@ def test_the_pod_learns_the_mirror_from_its_files_and_variables_alone() -> None:
     assert container(engine)["envFrom"] == [{"secretRef": {"name": "mm2-follower"}}]
     known = mirror_context.of_outputs("stg", json.loads(text), "mm2", revealed(values))
     assert (known.state, known.active, known.outputs.exactly_once) == ("running", "source", True)
+    mirror = known.request.mirror
+    assert (mirror.checkpoints_name, mirror.offset_syncs_topic) == (
+        "es-src.checkpoints.internal",
+        OffsetSyncs(name="mm2-offset-syncs.es-src.internal", location="target"),
+    )
     assert (known.request.mirror.exact_offsets, known.request.mirror.sync_group_offsets) == (True, False)
     login = {key: known.request.target.client_config[key] for key in ("sasl.username", "sasl.password")}
     assert login == {"sasl.username": "writer", "sasl.password": "generated-password"}
@@ -141,11 +147,25 @@ def test_only_its_metrics_are_reached_and_it_is_ready_while_rounds_succeed() -> 
     assert container(engine)["livenessProbe"]["httpGet"] == {"path": "/metrics", "port": 9411}
 
 
+def test_a_pod_monitor_finds_it_and_keeps_its_labels() -> None:
+    cluster = {"name": "kafka-stg", "namespace": "stg", "protect": False}
+    engine = made(stack={"cluster": cluster, "monitoring": {"operator": True}}, metrics={})
+    monitor = engine.all("v1:PodMonitor")["stg", "kafka-stg-followers"]["spec"]
+    labels = spec(engine)["template"]["metadata"]["labels"]
+    assert monitor["selector"]["matchLabels"].items() <= labels.items()
+    (named,) = monitor["selector"]["matchExpressions"]
+    assert labels[named["key"]] in named["values"]
+    (endpoint,) = monitor["podMetricsEndpoints"]
+    assert endpoint["honorLabels"] is True
+    assert [endpoint["port"]] == [port["name"] for port in container(engine)["ports"]]
+
+
 def test_another_mirror_or_password_makes_another_pod_and_the_same_ones_none() -> None:
     def annotations(**settings: Any) -> Any:
         return spec(made(**settings))["template"]["metadata"]["annotations"]
 
     assert annotations() == annotations()
     assert annotations() != annotations(topics=["orders"])
+    assert annotations() == annotations(metrics={}, syncTopicAcls=True), "what it does not use restarts nothing"
     rotated = {"users": [{"name": "writer", "passwordGeneration": 2}]}
     assert annotations() != annotations(stack=rotated)

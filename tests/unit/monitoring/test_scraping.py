@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from monitoring import stack_monitoring
-from monitoring.stack_monitoring import AUDITS, BROKERS, OPERATOR, WORKERS, Pods, pods
+from monitoring.stack_monitoring import AUDITS, BROKERS, FOLLOWERS, OPERATOR, WORKERS, Pods, pods
 from settings import Stack, parse
 from tests.support.stack_values import TARGET, Values, with_value
 
@@ -74,6 +74,7 @@ def shown(labels: Mapping[str, str] | None) -> dict[str, str]:
         (BROKERS, "passive", {"cluster": "passive"}),
         (WORKERS, "mm2", {"mirror": "mm2"}),
         (AUDITS, "mm2", {"mirror": "mm2"}),
+        (FOLLOWERS, "mm2", {"mirror": "mm2"}),
         (OPERATOR, "operator", {}),
     ],
 )
@@ -81,7 +82,8 @@ def test_a_target_has_exactly_these_labels_in_both_forms(
     platform: Values | None, job: str, name: str, own: dict[str, str]
 ) -> None:
     audit = {"verification": {"audit": {"image": "verification:1.0.0"}}}
-    settings = stack(**({"platform": platform} if platform else {}), **(audit if job == AUDITS else {}))
+    asking = {AUDITS: audit, FOLLOWERS: {"mirrors__0__exactOffsets": {"image": "follower:1.0.0"}}}
+    settings = stack(**({"platform": platform} if platform else {}), **asking.get(job, {}))
     chosen = of(job, settings)
     found = discovered(chosen, name)
     if job == OPERATOR:
