@@ -19,6 +19,8 @@ from kafka.mirror_position import PositionReader
 from kafka.topic_partition import TopicPartition
 
 POINTS_MAX = 240
+AHEAD_S = 60.0
+"""How far a record's timestamp may be ahead of this clock: further, and nobody knows how old it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +28,8 @@ class PartitionLag:
     """One partition: `position` is the last source offset copied (None: none yet), `source_end` the end now.
 
     `records` are the offsets from the first record not mirrored to the end; `seconds` is that record's age by its own
-    timestamp `first_ms`. Both are None when the record could not be read in time. `log_start` is the log start offset.
+    timestamp `first_ms`. Both are None when the record could not be read in time, `seconds` also if its timestamp lies
+    ahead. `log_start` is the log start offset.
     """
 
     topic: str
@@ -186,7 +189,7 @@ def _lag(
     offset, timestamp = first
     seconds: float | None = 0.0
     if timestamp is not None:
-        seconds = round(max(0.0, now_ms - timestamp) / 1000, 1)
+        seconds = age_s(timestamp, now_ms)
     elif behind and offset != end:
         seconds = None
     # Offsets after the position may all belong to transaction markers: then the first record read lies at the end.
@@ -202,6 +205,12 @@ def _lag(
         first_ms=timestamp,
         log_start=start,
     )
+
+
+def age_s(timestamp_ms: int, now_ms: float) -> float | None:
+    """Return the age of a record in seconds; None if it comes from a clock that is ahead by more than `AHEAD_S`."""
+    seconds = (now_ms - timestamp_ms) / 1000
+    return round(max(0.0, seconds), 1) if seconds >= -AHEAD_S else None
 
 
 def first_records(

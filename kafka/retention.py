@@ -12,6 +12,8 @@ first record, whichever is higher, for many sources are written in batches.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from kafka.lag import age_s
+
 MARGIN = 2
 """Retention overtakes the mirror if less time is left than this many times what the mirror needs to catch up."""
 STANDING_S = 86_400.0
@@ -70,8 +72,9 @@ class UntilDeletion:
 
     Where everything is copied it is what a record has that is written now. `seconds` is None if no limit is known to be
     reached, `left_bytes` without a limit of size; `unknown` is the reason why retention may come sooner than they say.
-    `waited_s` is the age of that record, `catch_up_s` how long the mirror needs for `records` as fast as it copies now,
-    None while it copies nothing of the partition. `held` if an open transaction holds all of it back.
+    `waited_s` is the age of that record, None if that is not known; `catch_up_s` how long the mirror needs for
+    `records` as fast as it copies now, None while it copies nothing of the partition. `held` if an open transaction
+    holds all of it back.
     """
 
     topic: str
@@ -103,7 +106,7 @@ class UntilDeletion:
 def until_deletion(left: NotCopied, limits: RetentionLimits, now_ms: float) -> UntilDeletion:
     """Return how long what is not copied of a partition is safe; `now_ms` is the time in milliseconds since 1970."""
     reasons: list[str] = []
-    waited_s = None if left.first_ms is None else max(0.0, now_ms - left.first_ms) / 1000
+    waited_s = None if left.first_ms is None else age_s(left.first_ms, now_ms)
     bounds = _by_time(left, limits, now_ms, reasons), _by_size(left, limits, waited_s, reasons)
     seconds = [one for one in bounds if one is not None]
     return UntilDeletion(

@@ -19,7 +19,7 @@ from kafka.checkpoints import SourceOffset
 from kafka.cluster import Cluster
 from kafka.group_positions import GroupPosition
 from kafka.groups import IDLE, Groups, LogRange
-from kafka.lag import Measure
+from kafka.lag import Measure, age_s
 from kafka.topic_partition import TopicPartition
 from ops.inspection.probes import MirrorReadings
 
@@ -248,7 +248,8 @@ def _age_s(
     elif left is None:
         return 0.0
     elif left in timestamps:
-        since = max(checkpoint.written_ms, timestamps[left])
+        is_ahead = age_s(timestamps[left], now_ms) is None  # then the checkpoint is all that bounds it
+        since = checkpoint.written_ms if is_ahead else max(checkpoint.written_ms, timestamps[left])
     else:
         return None
     return round(max(0.0, now_ms - since) / 1000, 1)

@@ -119,6 +119,32 @@ def test_a_record_that_does_not_answer_leaves_the_age_open(monkeypatch: pytest.M
     assert [part.seconds for part in found.partitions] == [None, 0.0]
 
 
+@pytest.mark.parametrize(("ahead_s", "seconds"), [(30, 0.0), (3600, None), (31_536_000, None)])
+def test_records_of_a_clock_that_is_ahead_have_no_age_and_no_lag_in_seconds_is_proven_by_them(
+    monkeypatch: pytest.MonkeyPatch, ahead_s: int, seconds: float | None
+) -> None:
+    stamp = int(time.time() * 1000) + 1000 * ahead_s
+    monkeypatch.setattr(measuring, "first_records", lambda *_: {("items", 0): (90, stamp)})
+    one = meter({("items", 0): 89, ("items", 1): 99})
+    one.at_end()
+    found = one.lag.at_end
+    assert found is not None
+    assert (found.records, found.seconds) == (10, seconds)
+    check = lag(one.lag, MIRROR, Limits(lag_seconds_max=10))
+    assert check is not None
+    assert check.ok is (True if seconds is not None else None)
+
+
+def test_a_clock_that_is_an_hour_behind_makes_records_older_and_no_lag_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    stamp = int(time.time() * 1000) - 3_600_000
+    monkeypatch.setattr(measuring, "first_records", lambda *_: {("items", 0): (90, stamp)})
+    one = meter({("items", 0): 89, ("items", 1): 99})
+    one.at_end()
+    check = lag(one.lag, MIRROR, Limits(lag_seconds_max=10))
+    assert check is not None
+    assert check.ok is False
+
+
 def test_the_series_never_grows_beyond_its_bound() -> None:
     one = meter({})
     for second in range(5 * POINTS_MAX):

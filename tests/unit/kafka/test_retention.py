@@ -134,3 +134,12 @@ def test_the_worst_partition_is_the_one_with_the_least_time_beyond_what_the_mirr
     assert worst([fast, unread, slow]) == fast
     assert worst([replace(fast, seconds=2500.0), slow]) == slow
     assert worst([unread]) is None
+
+
+@pytest.mark.parametrize("ahead_ms", [3_600_000, 31_536_000_000])
+def test_of_a_record_whose_clock_is_ahead_nobody_knows_how_long_it_has_waited(ahead_ms: int) -> None:
+    """The brokers' retention goes by its timestamp all the same."""
+    one = spared(first_ms=NOW_MS + ahead_ms, copied_per_s=None)
+    assert (one.waited_s, one.seconds) == (None, (ahead_ms + 3_600_000) / 1000)
+    assert one.overtakes == (ahead_ms + 3_600_000 < STANDING_S * 1000)
+    assert spared(first_ms=NOW_MS + 30_000).waited_s == 0.0

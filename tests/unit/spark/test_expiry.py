@@ -1,6 +1,7 @@
 """What has expired: no more than a log start proves, and nothing whose image the other side still holds."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -53,6 +54,22 @@ def test_no_more_has_expired_than_a_log_start_proves(name: str) -> None:
 @pytest.mark.parametrize("name", ALTERED)
 def test_altered_records_are_neither_lost_nor_without_an_overlap(name: str) -> None:
     exactly(ALTERED[name])
+
+
+HOUR_MS, YEAR_MS = 3_600_000, 31_536_000_000
+NOW_MS = 1_790_000_000_000
+
+
+@pytest.mark.parametrize("ahead_ms", [-HOUR_MS, HOUR_MS, YEAR_MS])
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_clock_that_is_ahead_or_behind_lets_no_more_expire_and_hides_no_loss(name: str, ahead_ms: int) -> None:
+    """What has expired is judged by log starts: neither this machine's clock nor that of clients and brokers counts."""
+    case = BOUNDED[name]
+    dated = {
+        name: [(at, replace(one, timestamp=NOW_MS + ahead_ms + one.timestamp)) for at, one in getattr(case.logs, name)]
+        for name in ("source", "target", "aborted")
+    }
+    exactly(replace(case, logs=replace(case.logs, **dated)))
 
 
 def test_what_exceeds_the_log_start_is_lost_at_the_head() -> None:

@@ -144,8 +144,15 @@ def test_records_that_cannot_be_read_in_time_or_have_no_time_make_it_unknown() -
     assert ages(log, reported, position(3, 2)) == {"orders": None}
 
 
-def test_a_time_that_lies_ahead_is_no_age_below_zero() -> None:
-    assert ages(Log(items=[-90, -90]), translation(("orders", ITEMS, 0, 0, 60)), position(2, 0)) == {"orders": 0.0}
+YEAR_S = 31_536_000.0
+
+
+@pytest.mark.parametrize(("ahead_s", "age_s"), [(30.0, 0.0), (3600.0, 60.0), (YEAR_S, 60.0)])
+def test_a_time_that_lies_ahead_is_no_age_below_zero_and_leaves_the_checkpoint_as_the_bound(
+    ahead_s: float, age_s: float
+) -> None:
+    log = Log(items=[-ahead_s, -ahead_s])
+    assert ages(log, translation(("orders", ITEMS, 0, 0, 60)), position(2, 0)) == {"orders": age_s}
 
 
 def test_a_mirror_that_syncs_no_offsets_carries_nothing_over() -> None:
