@@ -4,8 +4,11 @@ from collections.abc import Iterator
 
 from kafka.retention import UntilDeletion, worst
 from ops.doctor.known_issues import Finding, finding
-from ops.doctor.observations import Observations
+from ops.doctor.observations import Observations, ReplacedLog
 from settings.text import format_count, format_duration
+
+NAMED_MAX = 10
+"""Partitions of a topic that are named; the others are counted."""
 
 
 def lost_records(seen: Observations) -> Iterator[Finding]:
@@ -31,7 +34,11 @@ def _retention(seen: Observations) -> Iterator[Finding]:
         if first is not None and first.seconds is not None:
             yield finding("retention-overtakes-mirror", where, _time_left(first), **facts)
         if deleted := {one.partition: one.deleted for one in ones if one.deleted}:
-            offsets = ", ".join(f"{count} of partition {number}" for number, count in sorted(deleted.items()))
+            named = sorted(deleted.items())[:NAMED_MAX]
+            offsets = ", ".join(f"{count} of partition {number}" for number, count in named)
+            if rest := len(deleted) - len(named):
+                left = sum(deleted.values()) - sum(count for _, count in named)
+                offsets += f" and {left:,} of {format_count(rest, 'more partition')}"
             what = (
                 f"offsets after the mirror's position were deleted before it has passed them: {offsets}. They were "
                 "records, unless transactions have ended or were aborted there: no broker tells any more"
@@ -54,15 +61,27 @@ def _time_left(one: UntilDeletion) -> str:
 
 
 def _replaced_logs(seen: Observations) -> Iterator[Finding]:
+    by_topic: dict[tuple[str, bool], list[ReplacedLog]] = {}
     for one in seen.replaced_logs:
-        where = f"topic {one.topic} of the source" + ("" if one.partition is None else f", partition {one.partition}")
-        if one.known_id is not None:
-            what = f"its id was {one.known_id} at the verification of {one.known_at}, and is {one.topic_id} now"
-        else:
-            begun = "has begun anew and ends" if one.is_new else "ends"
-            what = f"the mirror has copied up to offset {one.position}, and the log {begun} at {one.log_end}"
-        trouble = "source-topic-recreated" if one.is_new else "source-log-truncated"
-        yield finding(trouble, where, what, topic=one.topic, stack=seen.stack)
+        by_topic.setdefault((one.topic, one.is_new), []).append(one)
+    for (topic, is_new), ones in by_topic.items():
+        trouble = "source-topic-recreated" if is_new else "source-log-truncated"
+        for one in ones[:NAMED_MAX]:
+            yield finding(trouble, _log(one), _replaced(one), topic=topic, stack=seen.stack)
+        if rest := ones[NAMED_MAX:]:
+            where = f"topic {topic} of the source, {format_count(len(rest), 'more partition')}"
+            yield finding(trouble, where, "the same as of those that are named", topic=topic, stack=seen.stack)
+
+
+def _log(one: ReplacedLog) -> str:
+    return f"topic {one.topic} of the source" + ("" if one.partition is None else f", partition {one.partition}")
+
+
+def _replaced(one: ReplacedLog) -> str:
+    if one.known_id is not None:
+        return f"its id was {one.known_id} at the verification of {one.known_at}, and is {one.topic_id} now"
+    begun = "has begun anew and ends" if one.is_new else "ends"
+    return f"the mirror has copied up to offset {one.position}, and the log {begun} at {one.log_end}"
 
 
 def _large_records(seen: Observations) -> Iterator[Finding]:
