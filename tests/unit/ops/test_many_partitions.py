@@ -1,4 +1,4 @@
-"""A topic of three thousand partitions: clusters are asked as often as for one, and screens name some and count others."""
+"""A topic of three thousand partitions: clusters are asked as often as for one; screens count what they leave out."""
 
 import json
 from collections import Counter
