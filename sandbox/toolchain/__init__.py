@@ -132,8 +132,6 @@ NOT_TOOLS = {
     "go-modules",
     "chromium",
     "prometheus",
-    "spark-classes",
-    "image-parts",
     "actionlint",
     "toxiproxy",
     "pulumi-on-path",
@@ -206,11 +204,12 @@ class Tools:
 def locate(paths: ToolchainPaths | None = None) -> Tools:
     """The installed tools; raises ToolchainError naming what is missing. Runs no command and takes milliseconds."""
     paths = paths or here()
-    tools = [step for step in all_steps(paths) if step.name not in NOT_TOOLS]
+    tools = [step for step in all_steps(paths) if step.name not in NOT_TOOLS and not step.is_deferred]
     missing = [part.title for step in tools for part in step.results if not part.is_done()]
     if missing:
         raise ToolchainError(f"tools: not installed in {paths.cache}: {', '.join(missing)}. Run `make setup`.")
     folder = folder_for_path(paths).path
+    third = maven.kafka_with_zookeeper(paths, pins.KAFKA_3)
     agent = f"jmx_prometheus_javaagent-{pins.JMX_EXPORTER}.jar"
     return Tools(
         pulumi=folder / "pulumi",
@@ -221,6 +220,7 @@ def locate(paths: ToolchainPaths | None = None) -> Tools:
         kafka_versions={
             pins.KAFKA: maven.kafka(paths).path / maven.LIBS,
             pins.KAFKA_BEFORE: maven.kafka_before(paths).path / maven.LIBS,
+            **({pins.KAFKA_3: third.path / maven.LIBS} if third.is_complete() else {}),
         },
         kafka_classes=paths.cache / "kafka-classes",
         spark_jars=maven.spark(paths).path / maven.LIBS,

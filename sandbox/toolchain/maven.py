@@ -32,6 +32,23 @@ KAFKA_BEFORE = (
     f"org.apache.kafka:connect-json:{pins.KAFKA_BEFORE}",
     f"org.apache.logging.log4j:log4j-slf4j-impl:{pins.LOG4J}",
 )
+# Broker, ZooKeeper and what both log with.
+KAFKA_WITH_ZOOKEEPER = {
+    version: (
+        f"org.apache.kafka:kafka_{scala}:{version}",
+        *(
+            (f"org.apache.zookeeper:zookeeper:{pins.ZOOKEEPER}",)
+            if scala == "2.12"
+            else (f"org.slf4j:slf4j-reload4j:{pins.RELOAD4J}",)
+        ),
+        *(
+            f"org.apache.kafka:{name}:{version}"
+            for name in ("connect-runtime", "connect-mirror", "connect-json")
+            if version == pins.KAFKA_3
+        ),
+    )
+    for version, scala in pins.KAFKA_WITH_ZOOKEEPER.items()
+}
 SPARK = (f"org.apache.spark:spark-sql-kafka-0-10_{pins.SCALA}:{pins.SPARK}",)
 JMX_EXPORTER = (f"io.prometheus.jmx:jmx_prometheus_javaagent:{pins.JMX_EXPORTER}",)
 # What Connect workers and MirrorMaker's connectors export with; the part for brokers is not published there.
@@ -57,6 +74,11 @@ def kafka(paths: ToolchainPaths) -> Entry:
 def kafka_before(paths: ToolchainPaths) -> Entry:
     """Connect and MirrorMaker 2 of the Kafka version before."""
     return _entry(paths, "kafka-before", pins.KAFKA_BEFORE, KAFKA_BEFORE)
+
+
+def kafka_with_zookeeper(paths: ToolchainPaths, version: str) -> Entry:
+    """Broker and ZooKeeper of an earlier Kafka version; of pins.KAFKA_3 Connect and MirrorMaker 2 too."""
+    return _entry(paths, f"kafka-{version}", version, KAFKA_WITH_ZOOKEEPER[version])
 
 
 def spark(paths: ToolchainPaths) -> Entry:
@@ -124,6 +146,17 @@ def steps(paths: ToolchainPaths) -> list[Step]:
         _step(paths, spark(paths), f"Spark Kafka connector {pins.SPARK}", SPARK, disk_mib=70),
         _step(paths, jmx_exporter(paths), f"JMX exporter {pins.JMX_EXPORTER}", JMX_EXPORTER, transitive=False),
         _step(paths, metrics_reporter(paths), f"Strimzi Metrics Reporter {pins.METRICS_REPORTER}", METRICS_REPORTER),
+        *(
+            _step(
+                paths,
+                kafka_with_zookeeper(paths, version),
+                f"Kafka {version} with ZooKeeper",
+                artifacts,
+                disk_mib=60,
+                is_deferred=True,
+            )
+            for version, artifacts in KAFKA_WITH_ZOOKEEPER.items()
+        ),
     ]
 
 
@@ -139,6 +172,7 @@ def _step(
     *,
     transitive: bool = True,
     disk_mib: int = 5,
+    is_deferred: bool = False,
 ) -> Step:
     def run(commands: Commands) -> None:
         with entry.build() as folder:
@@ -162,6 +196,7 @@ def _step(
         lane="maven",
         tool="maven",
         disk_mib=disk_mib,
+        is_deferred=is_deferred,
     )
 
 

@@ -13,6 +13,11 @@ KEDA = "2.18.1"
 # Java, from Maven Central. Kafka is what Strimzi runs; Spark's is the last whose Kafka connector is complete there.
 KAFKA = "4.3.1"
 KAFKA_BEFORE = "4.2.0"  # the other version that Strimzi 1.2 runs: mirrors change between the two
+# Earlier ones, whose clusters tests mirror from, each with the Scala that it is published for; never part of a set-up.
+KAFKA_WITH_ZOOKEEPER = {"1.1.1": "2.12", "2.1.1": "2.12", "2.8.2": "2.13", "3.9.1": "2.13"}
+KAFKA_3 = "3.9.1"  # the last line whose clients connect to brokers before 2.1 (KIP-896): its workers are run too
+ZOOKEEPER = "3.5.9"  # the client of the 3.4 line finds no server on Java 14 and later (ZOOKEEPER-3779)
+RELOAD4J = "1.7.36"
 SCALA = "2.13"
 SPARK = "4.0.0"
 LOG4J = "2.24.3"

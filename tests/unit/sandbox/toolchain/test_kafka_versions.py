@@ -39,6 +39,29 @@ def test_the_other_version_has_what_a_worker_needs_and_no_broker(machine: Machin
     assert pins.KAFKA not in pom
 
 
+def test_the_set_up_leaves_earlier_versions_out_until_one_is_named(machine: Machine) -> None:
+    ensure(machine.paths)
+    folders = {version: machine.paths.cache / f"kafka-{version}" for version in pins.KAFKA_WITH_ZOOKEEPER}
+    assert not any(folder.exists() for folder in folders.values())
+    assert pins.KAFKA_3 not in locate(machine.paths).kafka_versions
+    ensure(machine.paths, ["kafka-2.8.2"])
+    assert [version for version, folder in folders.items() if folder.exists()] == ["2.8.2"]
+
+
+def test_a_worker_may_run_the_last_version_before_4_once_it_is_installed(machine: Machine) -> None:
+    ensure(machine.paths)
+    ensure(machine.paths, [f"kafka-{pins.KAFKA_3}"])
+    assert locate(machine.paths).kafka_versions[pins.KAFKA_3].is_dir()
+
+
+@pytest.mark.parametrize(("version", "scala"), pins.KAFKA_WITH_ZOOKEEPER.items())
+def test_an_earlier_version_comes_with_its_broker(machine: Machine, version: str, scala: str) -> None:
+    ensure(machine.paths, [f"kafka-{version}"])
+    pom = next((machine.paths.cache / f"kafka-{version}").rglob("pom.xml")).read_text(encoding="utf-8")
+    assert f"<artifactId>kafka_{scala}</artifactId><version>{version}</version>" in pom
+    assert ("connect-mirror" in pom) == (version == pins.KAFKA_3)
+
+
 def test_versions_are_ordered_by_number_and_not_by_text(jvm: Jvm) -> None:
     assert jvm.versions() == ["4.2.0", "4.3.1", "4.10.0"]
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from sandbox import toolchain
-from sandbox.toolchain import STAMP, ToolchainError, all_steps, locate
+from sandbox.toolchain import STAMP, ToolchainError, all_steps, locate, pins
 from sandbox.toolchain.__main__ import chosen, ensure, status
 from sandbox.toolchain.paths import STAMP as CACHE_STAMP
 from tests.support.waiting import wait_until
@@ -317,6 +317,7 @@ def test_another_project_shares_the_tools_but_not_what_names_its_environment(mac
         "bin",
         "spark-classes",
         "image-parts",
+        *(f"kafka-{version}" for version in pins.KAFKA_WITH_ZOOKEEPER),
     }
     assert ensure(other) == 0
     assert str(other_project) in (locate(other).bin / "pulumi-language-python").read_text(encoding="utf-8")
