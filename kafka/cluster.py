@@ -35,7 +35,7 @@ from contract.verification_request import ClusterConfig, may_exist
 from kafka import connectivity, group_commits
 from kafka.errors import DENIED, ClusterError, Refusals, code_of, passes, text_of
 from kafka.raw_consumer import RawConsumer
-from kafka.topic_partition import TopicPartition
+from kafka.topic_partition import TopicPartition, topic_id
 
 CONNECT_DEADLINE_S = 20.0
 CALL_DEADLINE_S = 20.0
@@ -71,6 +71,8 @@ class Cluster:
     def __init__(self, side: ClusterConfig) -> None:
         self.side = side
         self.refusals = Refusals(side)
+        self.reports_rights = True
+        """False once a topic was described without any right, which only brokers before Kafka 2.3 do (KIP-430)."""
         self._given_up = threading.Event()
         self._reached: set[connectivity.Broker] = set()
         quiet = logging.getLogger("kafka.librdkafka")
@@ -153,13 +155,13 @@ class Cluster:
                 self.refusals.leaders(lost)
             time.sleep(RETRY_S)
 
-    def _require_rights(self, names: list[str]) -> dict[str, str]:
+    def _require_rights(self, names: list[str]) -> dict[str, str | None]:
         """Return the ids of those that exist; raises a DeniedError that names every right on them that is lacking."""
         names = [name for name in names if may_exist(name)]
         if not names:
             return {}
         missing: list[tuple[str, str]] = []
-        ids: dict[str, str] = {}
+        ids: dict[str, str | None] = {}
         asked = TopicCollection(names)
         futures = self.admin.describe_topics(asked, include_authorized_operations=True, request_timeout=CALL_DEADLINE_S)
         for name, future in futures.items():
@@ -171,7 +173,8 @@ class Cluster:
                 elif code_of(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     self.refusals.call(f"describe topic {name}", error, None)
                 continue
-            granted, ids[name] = described.authorized_operations or _NEEDED, str(described.topic_id)
+            self.reports_rights &= bool(described.authorized_operations)
+            granted, ids[name] = described.authorized_operations or _NEEDED, topic_id(described)
             missing += [(word, f"topic {name}") for right, word in _NEEDED.items() if right not in granted]
         if missing:
             self.refusals.deny(missing)
@@ -221,7 +224,7 @@ class Cluster:
         """Return the state of each consumer group, such as EMPTY or STABLE."""
         future = self.admin.list_consumer_groups(request_timeout=CALL_DEADLINE_S)
         listed = self._call("list consumer groups", future.result)
-        return {group.group_id: group_commits.state_of(group) for group in listed.valid}
+        return group_commits.states(self, listed.valid)
 
     def sees_groups(self) -> bool:
         """Whether this user is shown groups: Kafka lists none to those that may describe neither cluster nor groups."""

@@ -12,7 +12,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType, Kaf
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kafka import in_flight
-from kafka.errors import ClusterError, UnansweredError
+from kafka.errors import DENIED, ClusterError, UnansweredError, code_of
 from kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -118,6 +118,25 @@ def state_of(group: Any) -> str:
     """
     name = str(group.state.name)
     return "RECONCILING" if name == "UNKNOWN" and group.type is ConsumerGroupType.CONSUMER else name
+
+
+def states(cluster: "Cluster", listed: Iterable[Any]) -> dict[str, str]:
+    """Return the state of each listed group.
+
+    Brokers before Kafka 2.6 list groups without their states (KIP-518): those are described. UNKNOWN remains of a group
+    that this user may not describe.
+    """
+    found = {group.group_id: state_of(group) for group in listed}
+    unknown = [group for group, state in found.items() if state == "UNKNOWN"]
+    if not unknown:
+        return found
+    for group, future in cluster.admin.describe_consumer_groups(unknown, request_timeout=CALL_DEADLINE_S).items():
+        try:
+            found[group] = state_of(future.result())
+        except KafkaException as error:
+            if code_of(error) not in DENIED:
+                cluster.refusals.call(f"describe group {group}", error, None)
+    return found
 
 
 def read(

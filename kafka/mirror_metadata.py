@@ -15,7 +15,7 @@ from confluent_kafka.admin import ResourcePatternType  # type: ignore[attr-defin
 from contract.verification_request import InternalTopic, Mirror, Request, may_exist
 from kafka.cluster import Cluster
 from kafka.connector_status import ResourceStatus, resource_status
-from kafka.errors import Answers, Fact, denial, reason
+from kafka.errors import Answers, ClusterError, Fact, denial, reason
 from kafka.mirror_position import Deadline, Log
 from kafka.topic_metadata import Configuration, Difference, TopicState, differences, topic_configs, topic_states
 from kafka.topic_writers import BrokerRights, read_rights, topic_rules
@@ -241,6 +241,8 @@ def topic_acls(cluster: Cluster) -> TopicAcls:
         bindings: list[Any] | None = topic_rules(cluster, ResourcePatternType.LITERAL)
     except KafkaException as error:
         return TopicAcls(refused=reason(cluster.side, what, needs, error))
+    except ClusterError as error:
+        return TopicAcls(refused=str(error))
     if bindings is None:
         return TopicAcls(refused=denial(cluster.side, what, needs))
     return TopicAcls(

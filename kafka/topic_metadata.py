@@ -19,7 +19,7 @@ from contract.verification_request import TOPIC_LENGTH_MAX, Mirror, TopicConfigs
 from kafka.checkpoints import OffsetTranslation
 from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.errors import DENIED, Answers, code_of, reason
-from kafka.topic_partition import TopicPartition
+from kafka.topic_partition import TopicPartition, topic_id
 
 Origin = Literal["topic", "broker", "broker file", "default"]
 _ORIGINS: dict[ConfigSource, Origin] = {
@@ -180,8 +180,8 @@ def cluster_id(cluster: Cluster) -> str | None:
     return str(found) if found else None
 
 
-def topic_ids(cluster: Cluster, names: Iterable[str]) -> dict[str, str]:
-    """Return the ids of the topics that are there and may be described."""
+def topic_ids(cluster: Cluster, names: Iterable[str]) -> dict[str, str | None]:
+    """Return the ids of the topics that are there and may be described; None where the brokers give them none."""
     wanted = sorted(set(names))
     if not wanted:
         return {}
@@ -189,7 +189,7 @@ def topic_ids(cluster: Cluster, names: Iterable[str]) -> dict[str, str]:
     futures = cluster.admin.describe_topics(TopicCollection(wanted), request_timeout=CALL_DEADLINE_S)
     for name, future in futures.items():
         try:
-            found[name] = str(future.result().topic_id)
+            found[name] = topic_id(future.result())
         except KafkaException:
             continue
     return found

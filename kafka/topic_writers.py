@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from kafka.cluster import CALL_DEADLINE_S, Cluster
-from kafka.errors import DENIED, code_of, text_of
+from kafka.errors import DENIED, ClusterError, code_of, text_of
 
 EVERYBODY = "User:*"
 DENIED_OPERATIONS = (AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER)
@@ -140,7 +140,7 @@ def is_operators(principal: str) -> bool:
 def topic_rules(cluster: Cluster, pattern: ResourcePatternType) -> list[AclBinding] | None:
     """Return the ACLs of topics by a kind of pattern; None if the user has no Describe on the cluster.
 
-    Raises KafkaException.
+    Raises KafkaException, and ClusterError if the brokers report no rights (KIP-430).
     """
     anything: Any = None  # the package's types do not know that None matches every name
     every = AclBindingFilter(
@@ -149,6 +149,14 @@ def topic_rules(cluster: Cluster, pattern: ResourcePatternType) -> list[AclBindi
     admin = cluster.admin
     # librdkafka takes a refusal of DescribeAcls for an empty answer, so what the user may do is asked first.
     allowed = admin.describe_cluster(include_authorized_operations=True, request_timeout=CALL_DEADLINE_S).result()
+    if not cluster.reports_rights:
+        raise ClusterError(
+            cluster.refusals.message(
+                f"it is not known whether user {cluster.side.user} is shown ACLs: brokers before Kafka 2.3 report no "
+                "rights",
+                "List the ACLs there with kafka-acls.sh.",
+            )
+        )
     if AclOperation.DESCRIBE not in (allowed.authorized_operations or []):
         return None
     found: list[AclBinding] = admin.describe_acls(every, request_timeout=CALL_DEADLINE_S).result()
@@ -164,6 +172,9 @@ def _rules(cluster: Cluster, unknown: list[str]) -> tuple[AclBinding, ...] | Non
         if code_of(error) not in _REFUSED:
             cluster.refusals.call("describe the ACLs", error, None)
         found = None
+    except ClusterError as error:
+        unknown.append(str(error))
+        return None
     if found is None:
         unknown.append(cluster.refusals.denial([("Describe", "cluster")]))
         return None

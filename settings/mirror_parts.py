@@ -43,6 +43,8 @@ class ExternalSource(Model):
     """Name of the cluster, for messages and for its Secrets."""
     cluster: External
     """How it is reached."""
+    kafka_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None = None
+    """Version of its Kafka, by which a mirror is refused that cannot read it. See docs/compatibility.md."""
     authentication: AnyAuthentication = "scram-sha-512"
     """How the mirror logs in."""
     username: str | None = None

@@ -98,8 +98,10 @@ def other_groups(readings: ClusterReadings, mirror: Mirror) -> tuple[str, ...]:
     return tuple(sorted(group for group in others if mirror.carries_group(group)))
 
 
-def rights(cluster: Cluster, mirror: Mirror, source_layout: Callable[[], Layout]) -> list[Right]:
+def rights(cluster: Cluster, mirror: Mirror, source_layout: Callable[[], Layout]) -> list[Right] | None:
     """Return the rights on topics that the mirror needs on this side and its user lacks; absent topics lack nothing.
+
+    None if the brokers do not report rights: those before Kafka 2.3 describe a topic without any (KIP-430).
 
     Args:
         cluster: this side, connected.
@@ -120,6 +122,8 @@ def rights(cluster: Cluster, mirror: Mirror, source_layout: Callable[[], Layout]
     )
     lacks: list[Right] = []
     for name, future in futures.items():
+        if future.exception() is None and not future.result().authorized_operations:
+            return None
         # A broker answers alike for an absent topic and a hidden one: what the mirror need not keep counts as absent.
         lacks += _missing(future, needed[name], f"topic {name}", "Describe" if mirror.keeps(name) else None)
     return lacks

@@ -211,6 +211,7 @@ def _cluster(seen: MirrorSnapshot, role: str) -> ClusterObservation:
         silent=found.get(f"{role}: advertised addresses") or (),
         topics=layout.topics if layout is not None else None,
         lacks=(*(found.get(f"{role}: rights") or ()), *lacks),
+        reports_rights=found.get(f"{role}: rights", ()) is not None,
         certificates=tuple(found.get(f"{role}: certificates", ())),
         groups=states,
         policies=found.get(f"{role}: the mirror's own topics") or {},
@@ -273,6 +274,8 @@ def left_out(
         limit = BROKERS_MAX
         if one.brokers > limit:
             notes.append(f"{one.role}: {limit} of {one.brokers} brokers tried at their advertised addresses")
+        if not one.reports_rights:
+            notes.append(f"{one.role}: what user {one.user} may do: brokers before Kafka 2.3 do not report it")
         carried = sum(1 for group in one.groups or {} if mirror.carries_group(group))
         limit = cluster_probes.GROUPS_MAX
         if one.role == "target" and mirror.sets_groups and carried > limit:

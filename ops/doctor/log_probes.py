@@ -54,7 +54,7 @@ def replaced_logs(readings: MirrorReadings) -> tuple[ReplacedLog, ...]:
     report = latest_verification(readings.pair) or {}
     known: Mapping[str, str] = report.get("source_topic_ids") or {}
     ids = topic_ids(source, {one.topic for one in lag.partitions} & set(known))
-    renewed = {topic for topic, now in ids.items() if now != known[topic]}
+    renewed = {topic for topic, now in ids.items() if now is not None and now != known[topic]}
     found = [replaced for one in passed if (replaced := _replaced(one, ends, renewed)) is not None]
     found += [
         ReplacedLog(

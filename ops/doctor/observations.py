@@ -142,7 +142,7 @@ class ClusterObservation:
     """One cluster. What is None could not be inspected; `refusal` is the reason why the cluster cannot be used at all.
 
     `brokers` is how many there are, `silent` those that take no connection, each with the reason. `lacks` are rights
-    that the mirror needs and its user does not have. `topics` are the numbers of partitions by name, `policies` the
+    that the mirror needs and its user does not have, if its brokers report rights. `topics` are the numbers of partitions by name, `policies` the
     clean-up policies of the mirror's own topics there, `groups` the states of the consumer groups,
     `other_groups` those of other kinds by names that the mirror carries.
     """
@@ -158,6 +158,7 @@ class ClusterObservation:
     silent: tuple[tuple[Broker, str], ...] = ()
     topics: Mapping[str, int] | None = None
     lacks: tuple[Right, ...] = ()
+    reports_rights: bool = True
     certificates: tuple[Certificate, ...] = ()
     groups: Mapping[str, str] | None = None
     other_groups: tuple[str, ...] = ()

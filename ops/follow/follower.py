@@ -207,7 +207,7 @@ class Follower:
         """Take in the maps that an earlier process has kept; return the first offset sync that they lack."""
         if self.kept is None or self._maps:
             return self._next_sync
-        found = self.kept.read(topic_ids(side, [topic]).get(topic, ""), linear=not self.pair.outputs.exactly_once)
+        found = self.kept.read(topic_ids(side, [topic]).get(topic) or "", linear=not self.pair.outputs.exactly_once)
         self._maps, self._ids = found.maps, found.ids
         return found.next_sync
 

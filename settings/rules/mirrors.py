@@ -17,6 +17,7 @@ from settings.text import did_you_mean, format_names
 from settings.topics import internal_topics_of
 from settings.users import User
 
+KAFKA_4, OLDEST_FOR_4 = (4, 0, 0), (2, 1, 0)
 API_SERVICE = "-mirrormaker2-api"  # of Kafka Connect, which the operator names after the mirror
 
 
@@ -70,10 +71,9 @@ def _internal_topics(at: Subject, mirror: Mirror, context: RuleContext) -> Itera
     """Topics are declared by the operator of the cluster, and an external one has none that listens to us."""
     if mirror.internal_topics != "declared" or context.cluster is None or context.cluster.external is None:
         return
-    version = mirror.version or (context.platform or Platform()).kafka_version
     topics = ", ".join(
         f"{topic.name} ({topic.partitions})"
-        for topic in internal_topics_of(mirror, version)
+        for topic in internal_topics_of(mirror, _version(mirror, context))
         if topic.location == "target"
     )
     yield at.problem(
@@ -127,6 +127,7 @@ def _endpoints(at: Subject, mirror: Mirror, context: RuleContext) -> Iterator[Pr
         there = Subject(f"{at.key}.source.external", f"{at.name} source {external.name}")
         yield from authority(there.inside("cluster"), external.cluster)
         yield from _external_login(there, external)
+        yield from _readable(there, external, _version(mirror, context))
         if external.authentication == "tls" and not external.cluster.tls:
             yield there.problem(
                 "tls",
@@ -267,6 +268,32 @@ def _aliases(found: Mapping[int, Mirror]) -> Iterator[Problem]:
                     f"{alias} for {cluster}, and for {known} elsewhere",
                     "Rename one.",
                 )
+
+
+def _version(mirror: Mirror, context: RuleContext) -> str:
+    """Return the version of Kafka of the mirror's workers, as far as it is known here."""
+    cluster = context.cluster.version if context.cluster is not None else None
+    return mirror.version or cluster or (context.platform or Platform()).kafka_version
+
+
+def _readable(at: Subject, external: ExternalSource, workers: str) -> Iterator[Problem]:
+    """Clients of Kafka 4 connect to brokers of 2.1 and later; those of 3.9 to earlier ones too."""
+    given = external.kafka_version
+    if given is None or _numbers(workers) < KAFKA_4 or _numbers(given) >= OLDEST_FOR_4:
+        return
+    yield at.problem(
+        "kafkaVersion",
+        f"must be 2.1.0 or later for workers of Kafka {workers}",
+        given,
+        "Set the mirror's version to one of the 3.9 line, such as 3.9.1, on a release of the operator that runs it, or "
+        "upgrade the source.",
+        why="the protocol of earlier brokers was removed from Kafka 4 (KIP-896)",
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, by which versions are ordered."""
+    return tuple(map(int, version.split(".")))
 
 
 def _external_login(at: Subject, external: ExternalSource) -> Iterator[Problem]:

@@ -95,7 +95,7 @@ class Audit:
     def _note_unread(self, role: Role, names: list[str], prefix: str) -> None:
         """Find out what can no longer be read: of topics that were created again, and in front of log starts."""
         cluster, now_ms = self._clusters[role], _now_ms()
-        ids = {f"{role} {name}": one for name, one in topic_ids(cluster, names).items()}
+        ids = {f"{role} {name}": one for name, one in topic_ids(cluster, names).items() if one}
         replaced = {one.removeprefix(f"{role} ") for one in self._store.replaced(ids)}
         here = {
             TopicPartition(f"{prefix}{tp.topic}", tp.partition): at for tp, at in self._store.positions(role).items()

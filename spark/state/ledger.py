@@ -55,7 +55,7 @@ class Ledger:
         self._name = ""
         self._entries: dict[TopicPartition, Entry] = {}
         self._doubted: set[TopicPartition] = set()
-        self._ids: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+        self._ids: tuple[Mapping[str, str | None], Mapping[str, str | None]] = ({}, {})
         self.loaded = False
         self.saved = False
         self.problems: list[str] = []
@@ -221,20 +221,22 @@ class Ledger:
         entries = {tp: entry for tp, entry in self._entries.items() if tp[0] in self._ids[0]}
         for tp, anchors in good.items():
             there = offset_ranges[tp].target_topic
-            known = ids[0].get(tp[0]), ids[1].get(there)
-            if None in known or known != (self._ids[0].get(tp[0]), self._ids[1].get(there)):
+            source_id, target_id = known = ids[0].get(tp[0]), ids[1].get(there)
+            if source_id is None or target_id is None:
+                continue  # brokers before Kafka 2.8: the next run could not know that it is the same topic
+            if known != (self._ids[0].get(tp[0]), self._ids[1].get(there)):
                 continue  # created again while this run was on
             tail = found[0].get(tp, ()), found[1].get((there, tp[1]), ())
             old = entries.get(tp)
             if not all(tail) or (old and tp not in self._doubted and old.verified > anchors[-1][0]):
                 continue
-            entries[tp] = self._entry(tp, there, anchors, tail)
+            entries[tp] = self._entry(tp, (source_id, target_id), anchors, tail)
         return entries
 
     def _entry(
         self,
         tp: TopicPartition,
-        target_topic: str,
+        ids: tuple[str, str],
         anchors: Sequence[Anchor],
         tail: tuple[tuple[TailRecord, ...], tuple[TailRecord, ...]],
     ) -> Entry:
@@ -242,8 +244,8 @@ class Ledger:
         return Entry(
             topic=tp[0],
             partition=tp[1],
-            source_topic_id=self._ids[0][tp[0]],
-            target_topic_id=self._ids[1][target_topic],
+            source_topic_id=ids[0],
+            target_topic_id=ids[1],
             anchors=thin(joined(old.anchors if old else (), [*anchors, *resume.anchors(anchors[-1], *tail)])),
             source_tail=tail[0],
             target_tail=tail[1],

@@ -36,8 +36,8 @@ class Needed:
 class CurrentLogs:
     """What the two sides are now: ids of topics by their names, and the records where the tails of the state are."""
 
-    source_ids: Mapping[str, str]
-    target_ids: Mapping[str, str]
+    source_ids: Mapping[str, str | None]
+    target_ids: Mapping[str, str | None]
     source_tails: Mapping[TopicPartition, Sequence[TailRecord]] = field(default_factory=dict)
     target_tails: Mapping[TopicPartition, Sequence[TailRecord]] = field(default_factory=dict)
 

@@ -17,9 +17,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 
 from contract.verification_request import ClusterConfig, InternalTopic, Mirror, Resource, TopicConfigs
 from kafka.connector_status import ConnectorState, ResourceStatus, from_status, resource_status
-from kafka.errors import Answers
+from kafka.errors import Answers, Refusals
 from kafka.mirror_metadata import InternalState, Metadata, TopicAcl, TopicAcls, topic_acls
 from kafka.topic_metadata import Origin, PartitionState, Setting, TopicState
+from kafka.topic_writers import read_rights
 from spark.checks import replication, topics
 from spark.checks.registry import NOTHING, Check, not_judged
 
@@ -243,11 +244,21 @@ def done(value: Any) -> "Future[Any]":
 
 def test_a_refusal_that_the_client_takes_for_no_acls_is_reported() -> None:
     side = ClusterConfig(role="target", alias="es-tgt", client_config={"sasl.username": "u"})
-    cluster: Any = SimpleNamespace(side=side, admin=Admin(AclOperation.CREATE))
+    cluster: Any = SimpleNamespace(side=side, admin=Admin(AclOperation.CREATE), reports_rights=True)
     refused = "target es-tgt: user u may not describe ACLs, grant it DESCRIBE on the cluster"
     assert topic_acls(cluster) == TopicAcls(refused=refused)
     cluster.admin = Admin(AclOperation.DESCRIBE)
     assert topic_acls(cluster) == TopicAcls(acls=frozenset([acl()]))
+
+
+def test_what_a_user_is_shown_is_unknown_where_brokers_report_no_rights() -> None:
+    side = ClusterConfig(role="source", alias="es-src", client_config={"sasl.username": "u"})
+    cluster: Any = SimpleNamespace(side=side, refusals=Refusals(side), admin=Admin(), reports_rights=False)
+    found = topic_acls(cluster)
+    assert found.acls == frozenset()
+    assert "brokers before Kafka 2.3 report no rights" in (found.refused or "")
+    (unknown,) = read_rights(cluster).unknown
+    assert "it is not known whether user u is shown ACLs" in unknown
 
 
 def status(*tasks: str, ready: str = "True", name: str = SOURCE) -> ResourceStatus:

@@ -126,6 +126,33 @@ def test_clients_of_an_external_source_are_those_of_the_target_only() -> None:
 
 
 @pytest.mark.parametrize(
+    ("workers", "source", "refused"),
+    [
+        ("4.3.1", "2.0.1", True),
+        ("4.3.1", "1.1.1", True),
+        ("4.0.0", "2.0.1", True),
+        ("4.3.1", "2.1.0", False),
+        ("4.3.1", "2.10.0", False),
+        ("4.3.1", None, False),
+        ("3.9.1", "1.1.1", False),
+    ],
+)
+def test_a_source_is_refused_that_the_workers_cannot_read(workers: str, source: str | None, refused: bool) -> None:
+    external = {"name": "earlier", "cluster": {"bootstrapServers": ["old:9092"]}, "authentication": "none"}
+    external |= {"kafkaVersion": source} if source else {}
+    values = with_value(TARGET, "mirrors/0/source", {"alias": "es-src", "external": external})
+    values = with_value(values, "mirrors/0/version", workers)
+    if not refused:
+        assert parse(values).mirrors[0].source.external is not None
+        return
+    with pytest.raises(SettingsError) as error:
+        parse(values)
+    reported = f"kafkaVersion must be 2.1.0 or later for workers of Kafka {workers} (got {source}"
+    assert reported in str(error.value)
+    assert "KIP-896" in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("login", "reported"),
     [
         ({}, "secret must be given with authentication scram-sha-512 (got nothing)"),
