@@ -142,9 +142,9 @@ class ClusterObservation:
     """One cluster. What is None could not be inspected; `refusal` is the reason why the cluster cannot be used at all.
 
     `brokers` is how many there are, `silent` those that take no connection, each with the reason. `lacks` are rights
-    that the mirror needs and its user does not have, if its brokers report rights. `topics` are the numbers of partitions by name, `policies` the
-    clean-up policies of the mirror's own topics there, `groups` the states of the consumer groups,
-    `other_groups` those of other kinds by names that the mirror carries.
+    that the mirror needs and its user does not have, if the brokers report rights. `topics` are the numbers of
+    partitions by name, `policies` the clean-up policies of the mirror's own topics there, `groups` the states of the
+    consumer groups, `other_groups` those of other kinds by names that the mirror carries.
     """
 
     role: str

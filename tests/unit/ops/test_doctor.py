@@ -322,6 +322,9 @@ def test_what_a_limit_leaves_out_is_a_note() -> None:
     )
     assert left_out(mirror, [side("source"), side("target")], replace(copies, partitions=300), LargeRecordScan()) == ()
     assert left_out(mirror, [side("source"), side("target")], None, LargeRecordScan()) == ()
+    earlier = replace(side("source"), reports_rights=False)
+    (note,) = left_out(mirror, [earlier, side("target")], None, LargeRecordScan())
+    assert note == f"source: what user {earlier.user} may do: brokers before Kafka 2.3 do not report it"
 
 
 def test_the_page_lists_every_known_issue() -> None:
