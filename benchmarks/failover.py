@@ -6,6 +6,7 @@ Secret of the active side, as applications do. Exit 1 if a bound is missed.
 """
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -29,6 +30,7 @@ from benchmarks.clusters import BenchmarkError
 from kafka import connectivity
 from sandbox import control_plane
 from sandbox.demo.in_sandbox import write_project_file
+from sandbox.network import Conditions, change
 from sandbox.operator.java_processes import kafka_version
 from sandbox.operator.kubernetes_api import Kubernetes
 from sandbox.processes import Processes
@@ -51,14 +53,18 @@ class Client:
     """An application that produces and consumes, and follows the Secret of the active side every `FOLLOW_S` seconds.
 
     `accepted` and `consumed` are the times, by `time.monotonic`, of the records of each side, by its address.
+    `acknowledged` and `read` are the values of all of them, on whichever side; each is produced once.
     """
 
     read_secret: Callable[[], Mapping[str, str]]
     accepted: dict[str, list[float]] = field(default_factory=dict)
     consumed: dict[str, list[float]] = field(default_factory=dict)
+    acknowledged: set[bytes] = field(default_factory=set)
+    read: set[bytes] = field(default_factory=set)
     paused: threading.Event = field(default_factory=threading.Event)
     """Set while nothing is produced: a failback asks for it."""
     _ended: threading.Event = field(default_factory=threading.Event)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -75,7 +81,7 @@ class Client:
                 thread.join(30)
 
     def clear(self) -> None:
-        """Forget what was seen so far."""
+        """Forget the times so far."""
         self.accepted, self.consumed = {}, {}
 
     @property
@@ -83,7 +89,9 @@ class Client:
         """Address of the side that the Secret names."""
         return self._side["bootstrapServers"]
 
-    def _client(self, side: Mapping[str, str]) -> dict[str, Any]:
+    def config(self, side: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Properties of a client of a side, by default of the one that the Secret names."""
+        side = side or self._side
         return {
             "bootstrap.servers": side["bootstrapServers"],
             "security.protocol": side["securityProtocol"],
@@ -103,18 +111,19 @@ class Client:
         while not self._ended.is_set():
             side = self._side
             servers = side["bootstrapServers"]
-            producer = Producer({**self._client(side), "message.timeout.ms": DELIVERED_WITHIN_MS, "linger.ms": 0})
+            producer = Producer({**self.config(side), "message.timeout.ms": DELIVERED_WITHIN_MS, "linger.ms": 0})
 
             def delivered(error: Any, message: Message, servers: str = servers) -> None:
                 if error is None:
                     self.accepted.setdefault(servers, []).append(time.monotonic())
+                    self.acknowledged.add(message.value() or b"")
 
             while self.servers == servers and not self._ended.is_set():
                 if self.paused.is_set():
                     producer.poll(SEND_EVERY_S)
                     continue
                 try:
-                    producer.produce(TOPIC, b"benchmark", on_delivery=delivered)
+                    producer.produce(TOPIC, b"%d" % next(self._numbers), on_delivery=delivered)
                 except KafkaException:  # fenced: it goes on trying, as an application that nobody has stopped
                     time.sleep(SEND_EVERY_S)
                 producer.poll(SEND_EVERY_S)
@@ -125,12 +134,13 @@ class Client:
         while not self._ended.is_set():
             side = self._side
             servers = side["bootstrapServers"]
-            consumer = Consumer({**self._client(side), "group.id": GROUP, "auto.offset.reset": "earliest"})
+            consumer = Consumer({**self.config(side), "group.id": GROUP, "auto.offset.reset": "earliest"})
             consumer.subscribe([TOPIC])
             while self.servers == servers and not self._ended.is_set():
                 message = consumer.poll(POLL_S)
                 if message is not None and message.error() is None:
                     self.consumed.setdefault(servers, []).append(time.monotonic())
+                    self.read.add(message.value() or b"")
             self._end(consumer.close)
 
     def _end(self, close: Callable[[], object]) -> None:
@@ -171,14 +181,41 @@ class Site:
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
+    def servers(self) -> dict[str, str]:
+        """Address of each side, as the Secret of the active side has it."""
+        return {
+            "source": self.pulumi.outputs("dev")["cluster"]["bootstrapServers"],
+            "target": self.pulumi.outputs("stg")["cluster"]["internalBootstrapServers"],
+        }
+
+    def source_brokers(self) -> list[str]:
+        """Names of the source's processes."""
+        namespace = self.pulumi.outputs("dev")["cluster"]["namespace"]
+        return [name for name in Processes(self.state).names() if name.startswith(f"kafka.{namespace}.")]
+
+    def read_secret(self) -> Callable[[], Mapping[str, str]]:
+        """Return a function that reads the Secret of the active side."""
+        secret = self.pulumi.outputs("stg")["mirrors"]["mm2"]["namespace"], "mm2-clients"
+        kubernetes = Kubernetes(self.state.kubeconfig)
+
+        def read() -> Mapping[str, str]:
+            found = kubernetes.secret(*secret)
+            if found is None:
+                raise BenchmarkError(f"Secret {'/'.join(secret)}: must be there (got none).")
+            return found
+
+        return read
+
 
 @contextmanager
-def site() -> Iterator[Site]:
-    """Bring the default pair up, and take everything away again."""
+def site(line: Conditions | None = None) -> Iterator[Site]:
+    """Bring the default pair up, on a line of these conditions if there are any, and take everything away again."""
     home = Path(tempfile.mkdtemp(prefix="rt-inventory-failover-"))
     state, tools = SandboxState(home / "sandbox"), locate()
     try:
         control_plane.up(control_plane.SandboxContext(state, tools, os.environ, tables.log))
+        if line is not None:
+            change(state, line, None, tables.log)
         pulumi = Pulumi(state, tools)
         pulumi.write_shim()
         for stack in ("dev", "stg"):
@@ -262,24 +299,8 @@ def _rounded(seconds: float) -> float:
 def measure(rounds: int, rows: list[dict[str, Any]]) -> None:
     """Add a row for each failover: what was measured counts, also if a later round does not end."""
     with site() as here:
-        outputs = {stack: here.pulumi.outputs(stack) for stack in ("dev", "stg")}
-        secret = outputs["stg"]["mirrors"]["mm2"]["namespace"], "mm2-clients"
-        kubernetes = Kubernetes(here.state.kubeconfig)
-
-        def read_secret() -> Mapping[str, str]:
-            found = kubernetes.secret(*secret)
-            if found is None:
-                raise BenchmarkError(f"Secret {'/'.join(secret)}: must be there (got none).")
-            return found
-
-        namespace = outputs["dev"]["cluster"]["namespace"]
-        names = Processes(here.state).names()
-        brokers = [name for name in names if name.startswith(f"kafka.{namespace}.")]
-        servers = {
-            "source": outputs["dev"]["cluster"]["bootstrapServers"],
-            "target": outputs["stg"]["cluster"]["internalBootstrapServers"],
-        }
-        client = Client(read_secret)
+        servers, brokers = here.servers(), here.source_brokers()
+        client = Client(here.read_secret())
         with client.working():
             for path in list(WAIT_S_MAX) * rounds:
                 rows.extend(round_of(here, client, path, brokers, servers))

@@ -25,19 +25,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks import tables
 from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, Clusters, running
-from benchmarks.traffic import (
-    GROUPS,
-    PARTITIONS,
-    Entry,
-    Ledger,
-    Position,
-    Reading,
-    TopicPartition,
-    Traffic,
-    Truth,
-    judge,
-    position,
-)
+from benchmarks.traffic import Reading, Traffic
+from benchmarks.truth import Entry, Ledger, Position, TopicPartition, Truth, judge, never_read, position
 from sandbox.operator.java_processes import kafka_version
 from sandbox.processes import ProcessError
 from sandbox.state import PROJECT
@@ -98,19 +87,21 @@ def group_differences(row: Mapping[str, Any], truth: Position) -> list[str]:
 class Soak:
     """The mirror, its traffic, and the runs of the job over it."""
 
-    def __init__(self, clusters: Clusters, folder: Path, *, source: str | None = None, answer_s: float = 30.0) -> None:
+    def __init__(
+        self, clusters: Clusters, folder: Path, *, source: str | None = None, traffic: Traffic | None = None
+    ) -> None:
         """Flow between the clusters.
 
         Args:
             clusters: both of them, and the worker.
             folder: for requests and reports.
             source: address by which mirror and job reach the source, if not that of its clients.
-            answer_s: how long brokers may take to answer the traffic.
+            traffic: of the source, if it is more than the soak's.
         """
         self.clusters = clusters
         self.folder = folder
         self.source = source or clusters.bootstrap(SOURCE)
-        self.traffic = Traffic(dict(clusters.client(SOURCE)), answer_s=answer_s)
+        self.traffic = traffic or Traffic(dict(clusters.client(SOURCE)))
         self.sides = {side: Reading(dict(clusters.client(side))) for side in (SOURCE, TARGET)}
         self.restarts: list[Restart] = []
         self.rows: list[dict[str, Any]] = []
@@ -119,7 +110,8 @@ class Soak:
     def prepare(self) -> None:
         """Make the topics and the connectors."""
         admin = self.clusters.admin(SOURCE)  # named, because its futures end with it
-        for future in admin.create_topics([NewTopic(name, count, 1) for name, count in PARTITIONS.items()]).values():
+        topics = [NewTopic(name, count, 1) for name, count in self.traffic.topics.items()]
+        for future in admin.create_topics(topics).values():
             future.result(timeout=30)
         for name, kind in CONNECTORS.items():
             self.clusters.connect("PUT", f"/connectors/{name}/config", self._connector(kind))
@@ -163,6 +155,7 @@ class Soak:
         folder = Path(tempfile.mkdtemp(dir=self.folder))
         (folder / "request.json").write_text(json.dumps(self._request()), encoding="utf-8")
         second, load = time.monotonic() - self.began, os.getloadavg()[0]
+        known = {tp for tp, entries in list(self.traffic.ledger.committed.items()) if entries}
         command = ["-m", "spark", "--request", str(folder / "request.json"), "--report-dir", str(folder / "report")]
         done = subprocess.run(
             [sys.executable, *command],
@@ -179,11 +172,19 @@ class Soak:
         report = json.loads(path.read_text(encoding="utf-8"))
         truths, wrong = self._judged(report)
         wrong += differences(report, truths)
-        for row in report["groups"]:
+        wrong += [f"{_name(tp)}: must be in the report (got nothing)" for tp in sorted(known - truths.keys())]
+        synced = [row for row in report["groups"] if row["synced"] is not None]
+        skips, lost = Counter[str](), Counter[str]()
+        for (topic, _), truth in truths.items():
+            lost[topic] += truth.found.get("lost", 0)
+        for row in synced:
             tp = (row["topic"], row["partition"])
             source, target, cut = self._logs(report, tp)
-            if row["synced"] is not None:
-                wrong += group_differences(row, position(source, target, cut, row["committed"], row["synced"]))
+            wrong += group_differences(row, position(source, target, cut, row["committed"], row["synced"]))
+            unread = never_read(source, self.traffic.read[row["group"]][tp], target, cut, row["synced"])
+            if unread > row["skipped"]:
+                wrong.append(f"{row['group']} on {_name(tp)}: skipped {row['skipped']}, but {unread} were never read")
+            skips[tp[0]] += max(unread, row["skipped"])
         return {
             "second": round(second, 1),
             "seconds": round(time.monotonic() - self.began - second, 1),
@@ -193,7 +194,10 @@ class Soak:
             "targetRecords": sum(part["target_records"] for part in report["partitions"]),
             "found": total(part["findings"] for part in report["partitions"]),
             "truth": dict(sum((Counter(truth.found) for truth in truths.values()), Counter())),
+            "lost": dict(+lost),
+            "groups": sorted({row["group"] for row in synced}),
             "groupPositions": len(report["groups"]),
+            "skips": dict(+skips),
             "skipped": sum(row["skipped"] for row in report["groups"]),
             "repeated": sum(row["repeated"] for row in report["groups"]),
             "behind": report["cut"]["behind"],
@@ -233,8 +237,8 @@ class Soak:
             "target": {"alias": "target", "client_config": self.clusters.client(TARGET)},
             "mirror": {
                 "name": "soak",
-                "topics": list(PARTITIONS),
-                "groups": list(GROUPS),
+                "topics": list(self.traffic.topics),
+                "groups": list(self.traffic.groups),
                 "naming": "identity",
                 "replication_factor": 1,
                 "connect_url": worker,
@@ -261,8 +265,8 @@ class Soak:
             "tasks.max": "2",
             # Connect's default header converter writes a text for the bytes of a header: every copy would be altered.
             "header.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
-            "topics": ",".join(name.replace(".", r"\.") for name in PARTITIONS),
-            "groups": ",".join(GROUPS),
+            "topics": ",".join(name.replace(".", r"\.") for name in self.traffic.topics),
+            "groups": ",".join(self.traffic.groups),
             "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
             "replication.factor": "1",
             "offset-syncs.topic.replication.factor": "1",

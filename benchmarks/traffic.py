@@ -1,8 +1,7 @@
-"""Traffic of known content, and what is true of its mirror: the independent judge of the verification job.
+"""Traffic of known content: what the verification job is judged by.
 
 Producers keep what the brokers acknowledged in a `Ledger`, groups read and commit, and a plain consumer reads both
-sides. The judgement shares no code with the verification job. It is linear in the number of records, one partition at a
-time.
+sides.
 """
 
 import itertools
@@ -10,164 +9,17 @@ import json
 import random
 import threading
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from benchmarks.clusters import BenchmarkError
-
-TopicPartition = tuple[str, int]  # not that of `kafka/`, with which the verification counts
-Entry = tuple[int, bytes]  # offset and digest
-
-
-def digest(
-    key: bytes | None,
-    value: bytes | None,
-    headers: Iterable[tuple[str, str | bytes | None]],
-    timestamp_ms: int,
-) -> bytes:
-    """Return a digest of 16 bytes, in which null differs from empty and one header from two."""
-    return blake2b(repr((key, value, list(headers), timestamp_ms)).encode(), digest_size=16).digest()
-
-
-@dataclass
-class Ledger:
-    """The brokers' answers to the producers: the offset of each record, and whether its transaction was committed."""
-
-    committed: dict[TopicPartition, list[Entry]] = field(default_factory=lambda: defaultdict(list))
-    aborted: dict[TopicPartition, list[Entry]] = field(default_factory=lambda: defaultdict(list))
-    unplaced: dict[TopicPartition, list[bytes]] = field(default_factory=lambda: defaultdict(list))
-    """Acknowledged without an offset: the answer was lost, and the broker has known the record when it came again."""
-
-    def add(self, tp: TopicPartition, offset: int | None, content: bytes, *, committed: bool = True) -> None:
-        """Keep one acknowledged record whose transaction, if it had one, has ended."""
-        if offset is not None or not committed:
-            (self.committed if committed else self.aborted)[tp].append((-1 if offset is None else offset, content))
-        else:
-            self.unplaced[tp].append(content)
-
-    def place(self, tp: TopicPartition, log: Callable[[], Sequence[Entry]]) -> int:
-        """Give records without an offset one at which the log has them; return how many it does not have.
-
-        `log` is read after it is known what was acknowledged.
-        """
-        waiting, self.unplaced[tp] = self.unplaced[tp], []
-        if not waiting:
-            return 0
-        there = log()
-        known = {offset for offset, _ in self.committed[tp]}
-        free: dict[bytes, list[int]] = defaultdict(list)
-        for offset, content in there:
-            if offset not in known:
-                free[content].append(offset)
-        for content in waiting:
-            if free[content]:
-                self.committed[tp].append((free[content].pop(0), content))
-            else:
-                self.unplaced[tp].append(content)
-        return len(self.unplaced[tp])
-
-    @property
-    def records(self) -> int:
-        """Number of committed records."""
-        return sum(len(entries) for entries in self.committed.values())
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What one run of the job must find in one partition."""
-
-    source_records: int
-    target_records: int
-    found: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Position:
-    """The position of one group: exact range of target offsets, and what the synced offset skips and repeats."""
-
-    lowest: int | None
-    highest: int | None
-    skipped: int
-    repeated: int
-
-
-def judge(committed: Sequence[Entry], aborted: Sequence[Entry], target: Sequence[Entry], cut: int) -> Truth:
-    """Return what is true of one partition up to the cut.
-
-    The n-th of several identical records is the n-th image, and their order is not judged. What the target holds behind
-    the image of the cut, and is no image, is out of scope.
-    """
-    everything = sorted(committed)
-    here, there = _offsets(everything), _offsets(target)
-    images = [
-        (got, sent)
-        for content, offsets in here.items()
-        for sent, got in zip(offsets, there.get(content, []), strict=False)
-    ]
-    end = min((got for got, sent in images if sent >= cut), default=None)
-    has, are = {sent for _, sent in images}, {got for got, _ in images}
-    dropped = Counter(content for _, content in aborted)
-    found = Counter(lost=sum(offset < cut and offset not in has for offset, _ in everything))
-    for offset, content in target:
-        if offset in are or (end is not None and offset >= end):
-            continue
-        if dropped[content]:
-            dropped[content] -= content in here
-            found["aborted"] += 1
-        else:
-            found["doubled" if content in here else "foreign"] += 1
-    alone = {offsets[0] for offsets in here.values() if len(offsets) == 1}
-    furthest = -1
-    for _, offset in sorted(image for image in images if image[1] in alone):
-        found["out_of_order"] += offset < min(furthest, cut)
-        furthest = max(furthest, offset)
-    counts = {kind: number for kind, number in sorted(found.items()) if number}
-    return Truth(sum(offset < cut for offset, _ in everything), len(target), counts)
-
-
-def position(committed: Sequence[Entry], target: Sequence[Entry], cut: int, group_offset: int, synced: int) -> Position:
-    """Return the position on the target of a group with this committed source offset.
-
-    What was acknowledged after the cut counts as far as it has arrived.
-    """
-    here, there = _offsets(sorted(committed)), _offsets(target)
-    first, last, ends, copied = [], [], [], []
-    skipped = repeated = 0
-    for content, every in here.items():
-        images = there.get(content, [])
-        if not images:
-            continue
-        before = sum(offset < cut for offset in every)
-        offsets = every[: max(before, len(images))]
-        read = sum(offset < group_offset for offset in offsets)
-        unread = len(offsets) - read
-        ahead = sum(offset >= synced for offset in images)
-        skipped += max(min(unread, len(images)) - ahead, 0)
-        repeated += max(ahead - unread, 0) if read else 0
-        if unread:
-            last.append(images[max(len(images) - unread, 0)])
-        if unread and len(images) > read:
-            first.append(images[read])
-        ends.append(images[min(len(offsets), len(images)) - 1] + 1)
-        copied.append(images[-1] + 1)
-    lowest = min(first) if first else max(ends, default=None)
-    highest = min(last) if last else max(copied, default=None)
-    return Position(lowest, highest, skipped, repeated)
-
-
-def _offsets(entries: Iterable[Entry]) -> dict[bytes, list[int]]:
-    found: dict[bytes, list[int]] = defaultdict(list)
-    for offset, content in entries:
-        found[content].append(offset)
-    return dict(found)
-
+from benchmarks.truth import Entry, Ledger, TopicPartition, digest
 
 ORDERS, PAYMENTS, SIGNALS = "soak.orders", "soak.payments", "soak.signals"
 PARTITIONS = {ORDERS: 4, PAYMENTS: 2, SIGNALS: 1}
@@ -192,14 +44,19 @@ class Traffic:
     answer_s: float = 30.0
     ledger: Ledger = field(default_factory=Ledger)
     problems: list[str] = field(default_factory=list)
+    topics: Mapping[str, int] = field(default_factory=lambda: dict(PARTITIONS))
+    """Number of partitions of each topic at the beginning."""
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: dict(GROUPS))
+    read: dict[str, dict[TopicPartition, set[int]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(set))
+    )
+    """Offsets that the members of each group were given."""
     _stop: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
     def flowing(self) -> Iterator[None]:
         """Let it flow; at the end everything sent is acknowledged."""
-        jobs = [self._orders, self._signals, self._payments]
-        threads = [threading.Thread(target=self._guarded, args=(job,)) for job in jobs]
-        threads += [threading.Thread(target=self._guarded, args=(self._group, name)) for name in GROUPS]
+        threads = [threading.Thread(target=self._guarded, args=job) for job in self.jobs()]
         for thread in threads:
             thread.start()
         try:
@@ -208,6 +65,10 @@ class Traffic:
             self._stop.set()
             for thread in threads:
                 thread.join(self.answer_s)
+
+    def jobs(self) -> list[tuple[Any, ...]]:
+        """The function of each thread, and its arguments."""
+        return [(self._orders,), (self._signals,), (self._payments,), *((self._group, name) for name in GROUPS)]
 
     def require_no_problems(self) -> None:
         """Raise BenchmarkError with the first problems if there were any."""
@@ -272,16 +133,20 @@ class Traffic:
         timestamp: int,
         into: list[tuple[TopicPartition, Entry]] | None = None,
     ) -> None:
-        """Send one record and keep it once it is acknowledged: in the ledger, or in `into` until a transaction ends."""
+        """Send one record and keep it once it is acknowledged: in the ledger, or in `into` until a transaction ends.
+
+        The partition -1 is one that the producer chooses by the key.
+        """
         content = digest(key, value, headers, timestamp)
 
         def keep(error: object, message: Any) -> None:
+            where = tp[0], message.partition()
             if error is not None:
-                self.problems.append(f"{tp[0]}-{tp[1]}: {error}")
+                self.problems.append(f"{where[0]}-{where[1]}: {error}")
             elif into is None:
-                self.ledger.add(tp, message.offset(), content)
+                self.ledger.add(where, message.offset(), content)
             else:
-                into.append((tp, (message.offset(), content)))
+                into.append((where, (message.offset(), content)))
 
         producer.produce(
             tp[0], partition=tp[1], key=key, value=value, headers=headers, timestamp=timestamp, on_delivery=keep
@@ -296,17 +161,18 @@ class Traffic:
 
     def _group(self, name: str) -> None:
         """Read as a member of a group and commit now and then."""
-        more = {"group.id": name, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        consumer = Consumer({**self.client, **more, "isolation.level": "read_committed"})
-        try:
-            consumer.subscribe(list(GROUPS[name]))
-            last = time.monotonic()
+        with self.member(name) as member:
             while not self._stop.is_set():
-                read = [message for message in consumer.consume(500, timeout=0.5) if message.error() is None]
-                if read and time.monotonic() - last >= _COMMIT_EVERY_S:
-                    with suppress(KafkaException):  # of a broker that does not answer now: later, with what came since
-                        consumer.commit(asynchronous=False)
-                    last = time.monotonic()
+                member.take()
+
+    @contextmanager
+    def member(self, name: str, **config: Any) -> Iterator["Member"]:
+        """A member of a group that is subscribed to its topics."""
+        more = {"group.id": name, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        consumer = Consumer({**self.client, **more, "isolation.level": "read_committed", **config})
+        try:
+            consumer.subscribe(list(self.groups[name]))
+            yield Member(consumer, self.read[name])
         finally:
             consumer.close()
 
@@ -317,6 +183,25 @@ class Traffic:
             if self._stop.wait(max(0.0, began + number / per_second - time.monotonic())):
                 return
             yield number
+
+
+@dataclass
+class Member:
+    """A member of a group, which keeps the offsets that it was given."""
+
+    consumer: Consumer
+    read: dict[TopicPartition, set[int]]
+    _committed_at: float = field(default_factory=time.monotonic)
+
+    def take(self, seconds: float = 0.5) -> None:
+        """Read for so long at most, and commit if it is time."""
+        messages: list[Any] = [one for one in self.consumer.consume(500, timeout=seconds) if one.error() is None]
+        for message in messages:
+            self.read[message.topic(), message.partition()].add(message.offset())
+        if messages and time.monotonic() - self._committed_at >= _COMMIT_EVERY_S:
+            with suppress(KafkaException):  # of a broker that does not answer now: later, with what came since
+                self.consumer.commit(asynchronous=False)
+            self._committed_at = time.monotonic()
 
 
 class Reading:
@@ -343,6 +228,12 @@ class Reading:
         if self._next.get(tp, 0) < end:
             self._read(tp, end, held)
         return [entry for entry in held if entry[0] < end]
+
+    def forget(self, topic: str) -> None:
+        """Read a topic from its beginning the next time."""
+        for kept in (self._held, self._next):
+            for tp in [one for one in kept if one[0] == topic]:
+                del kept[tp]
 
     def _read(self, tp: TopicPartition, end: int, held: list[Entry]) -> None:
         consumer = Consumer(self._client)

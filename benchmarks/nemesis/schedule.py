@@ -1,14 +1,16 @@
 """Which faults a run injects, and when, from a seed: pure, so that a run with the same seed has the same faults."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from benchmarks.clusters import SOURCE, TARGET, WORKER
+from benchmarks.nemesis.traffic import GROUP_KINDS, KEYED, RECREATED
 
 
 class Fault(StrEnum):
-    """What a fault does: the first three to the line between the sites, the others to a process."""
+    """What a fault does: to the line between the sites, to a process, or to the traffic."""
 
     CUT = "cut"
     """Drops all that is sent, silently."""
@@ -20,13 +22,35 @@ class Fault(StrEnum):
     """SIGSTOP, and SIGCONT at the end."""
     KILL = "kill"
     """SIGKILL; started again at the end."""
+    LEAVE = "leave"
+    """A member leaves its group, and joins it again at the end."""
+    ADD_PARTITION = "add partition"
+    """A topic gets one partition more, for good."""
+    RECREATE = "recreate"
+    """A topic is deleted and created again."""
+    AHEAD = "ahead"
+    """The clock of a producer is an hour ahead."""
+    BEHIND = "behind"
+    """The clock of a producer is an hour behind."""
 
 
 NETWORK = (Fault.CUT, Fault.DELAY, Fault.RESET)
 LINE = "line"
 PROCESSES = (SOURCE, TARGET, WORKER)
+CLOCK = "clock"
+TARGETS: Mapping[Fault, tuple[str, ...]] = {
+    **dict.fromkeys(NETWORK, (LINE,)),
+    Fault.PAUSE: PROCESSES,
+    Fault.KILL: PROCESSES,
+    Fault.LEAVE: tuple(GROUP_KINDS),
+    Fault.ADD_PARTITION: (KEYED,),
+    Fault.RECREATE: (RECREATED,),
+    Fault.AHEAD: (CLOCK,),
+    Fault.BEHIND: (CLOCK,),
+}
+"""On what each fault may be."""
 SHORTEST_S, LONGEST_S = 1.0, 12.0
-FAULTS_PER_MINUTE = 10.0
+FAULTS_PER_MINUTE = 18.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +81,7 @@ def schedule(seed: int, phase: int, seconds: float) -> tuple[ScheduledFault, ...
         fault = chance.choice([*Fault])
         lasts_s = round(chance.uniform(SHORTEST_S, LONGEST_S), 1)
         at_s = round(chance.uniform(0, seconds - lasts_s), 1)
-        on = LINE if fault in NETWORK else chance.choice(PROCESSES)
+        on = chance.choice(TARGETS[fault])
         one = ScheduledFault(at_s, round(at_s + lasts_s, 1), fault, on)
         if not any(one.on == other.on and _overlap(one, other) for other in found):
             found.append(one)

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from benchmarks.soak import differences, group_differences, total
-from benchmarks.traffic import Entry, Ledger, Position, Truth, digest, judge, position
+from benchmarks.truth import Entry, Ledger, Position, Truth, digest, judge, never_read, position
 
 PLACE = ("orders", 0)
 
@@ -102,3 +102,21 @@ def test_findings_are_added_up_over_partitions() -> None:
         "doubled": 4,
         "lost": 2,
     }
+
+
+def test_a_record_that_no_member_has_read_must_lie_ahead_of_the_group() -> None:
+    source, target = log("abcd"), log("abcd", 10)
+    assert never_read(source, {0, 1}, target, 4, 12) == 0
+    assert never_read(source, {0, 1}, target, 4, 13) == 1, "the group's own position would have hidden it"
+    assert never_read(source, {0, 2}, target, 4, 13) == 1, "the member was not given the second one"
+    assert never_read(source, {0, 1}, target, 2, 13) == 0, "behind the cut"
+    assert never_read(source, {0, 1}, log("ab.d", 10), 4, 12) == 0, "it is lost, which is another fault"
+    assert never_read(log("aaaa"), {0, 1}, log("aaaaa", 10), 4, 12) == 0
+
+
+def test_a_deleted_topic_has_no_acknowledged_records() -> None:
+    ledger = Ledger()
+    ledger.add(("gone", 0), 0, b"a")
+    ledger.add(("kept", 0), 0, b"a")
+    ledger.forget("gone")
+    assert ledger.records == 1

@@ -1,0 +1,148 @@
+"""Traffic of the nemesis: that of the soak, keyed records, a topic that is created again, and groups of every kind.
+
+Topics change while brokers are stopped and killed, so each change is asked for again until it is seen.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from benchmarks.clusters import BenchmarkError
+from benchmarks.traffic import GROUPS, PARTITIONS, PAYMENTS, Traffic
+
+KEYED, RECREATED = "nemesis.keyed", "nemesis.recreated"
+TOPICS = {KEYED: 2, RECREATED: 2}
+RECREATED_GROUP = "nemesis-recreated"
+_CLASSIC = {"session.timeout.ms": 10_000}
+STATIC = "nemesis-static"
+GROUP_KINDS: Mapping[str, Mapping[str, Any]] = {
+    "nemesis-eager": {**_CLASSIC, "partition.assignment.strategy": "range"},
+    "nemesis-cooperative": {**_CLASSIC, "partition.assignment.strategy": "cooperative-sticky"},
+    STATIC: _CLASSIC,
+    "nemesis-consumer": {"group.protocol": "consumer"},
+}
+"""Configuration of the members of each group, two in each."""
+SKEW_MS = 3_600_000
+_KEYED_PER_SECOND, _KEYS, _RECREATED_PER_SECOND = 50, 200, 20
+_UNASSIGNED, _ASK_EVERY_S, _ANSWER_S = -1, 0.5, 5
+
+
+@dataclass
+class NemesisTraffic(Traffic):
+    """Traffic whose topics, members and clock change while it flows."""
+
+    topics: Mapping[str, int] = field(default_factory=lambda: {**PARTITIONS, **TOPICS})
+    groups: Mapping[str, tuple[str, ...]] = field(
+        default_factory=lambda: {
+            **GROUPS,
+            **dict.fromkeys(GROUP_KINDS, (KEYED, PAYMENTS)),
+            RECREATED_GROUP: (RECREATED,),
+        }
+    )
+    skew_ms: int = 0
+    """How far the clock of the keyed records' producer is ahead."""
+    away: set[str] = field(default_factory=set)
+    """Groups whose second member is away."""
+    partitions: int = TOPICS[KEYED]
+    """How many partitions the topic of keyed records is to have."""
+    recreations: int = 0
+    """How often the other topic is to have been created again."""
+    _partitions_there: int = TOPICS[KEYED]
+    _recreated_there: int = 0
+
+    def jobs(self) -> list[tuple[Any, ...]]:
+        """Those of the soak, and the nemesis's own."""
+        members = [(self._member, name, number) for name in GROUP_KINDS for number in range(2)]
+        return [*super().jobs(), (self._keyed,), (self._recreated,), *members]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the topics are as they are to be."""
+        return (self._partitions_there, self._recreated_there) == (self.partitions, self.recreations)
+
+    def _keyed(self) -> None:
+        """Records whose partition the producer chooses by the key, of a clock that may be wrong."""
+        more = {"enable.idempotence": True, "topic.metadata.refresh.interval.ms": 1000}
+        producer = Producer({**self.client, **more})
+        for number in self._paced(_KEYED_PER_SECOND):
+            if (wanted := self.partitions) > self._partitions_there:
+                self._add_partitions(wanted)
+            value, now = json.dumps({"change": number}).encode(), int(time.time() * 1000) + self.skew_ms
+            self._send(producer, (KEYED, _UNASSIGNED), b"customer-%d" % (number % _KEYS), value, [], now)
+        self._settled(producer)
+
+    def _add_partitions(self, count: int) -> None:
+        admin = AdminClient(self.client)
+        self._ask(
+            f"{KEYED} has {count} partitions",
+            lambda: admin.create_partitions([NewPartitions(KEYED, count)])[KEYED].result(_ANSWER_S),
+            lambda: len(admin.list_topics(timeout=_ANSWER_S).topics[KEYED].partitions) == count,
+        )
+        self._partitions_there = count
+
+    def _recreated(self) -> None:
+        """Unique records and the group that reads them; both stop while the topic is deleted and created again."""
+        numbers = 0
+        while not self._stop.is_set():
+            producer = Producer({**self.client, "enable.idempotence": True})
+            with self.member(RECREATED_GROUP) as member:
+                for number in self._paced(_RECREATED_PER_SECOND):
+                    value, tp = b"%d" % (numbers + number), (RECREATED, number % TOPICS[RECREATED])
+                    self._send(producer, tp, None, value, [], int(time.time() * 1000))
+                    if number % 10 == 0:
+                        member.take(0.1)
+                    if self.recreations > self._recreated_there:
+                        numbers += number + 1
+                        break
+                self._settled(producer)
+            if (wanted := self.recreations) > self._recreated_there:
+                self._recreate()
+                self._recreated_there = wanted
+
+    def _recreate(self) -> None:
+        admin = AdminClient(self.client)
+        self._ask(
+            f"{RECREATED} is deleted",
+            lambda: admin.delete_topics([RECREATED])[RECREATED].result(_ANSWER_S),
+            lambda: RECREATED not in admin.list_topics(timeout=_ANSWER_S).topics,
+        )
+        self.ledger.forget(RECREATED)
+        self.read[RECREATED_GROUP].clear()
+        self._ask(
+            f"{RECREATED} is created again",
+            lambda: admin.create_topics([NewTopic(RECREATED, TOPICS[RECREATED], 1)])[RECREATED].result(_ANSWER_S),
+            lambda: RECREATED in admin.list_topics(timeout=_ANSWER_S).topics,
+        )
+
+    def _ask(self, what: str, action: Callable[[], object], is_done: Callable[[], bool]) -> None:
+        """Ask until it is so: an answer may have been lost. Raises BenchmarkError."""
+        end = time.monotonic() + self.answer_s
+        while True:
+            with suppress(KafkaException):
+                action()
+            with suppress(KafkaException):
+                if is_done():
+                    return
+            if time.monotonic() > end:
+                raise BenchmarkError(f"topics: must be so within {self.answer_s:.0f} s: {what}.")
+            time.sleep(_ASK_EVERY_S)
+
+    def _member(self, group: str, number: int) -> None:
+        """A member that reads and commits; the second one leaves while its group is one that it is away from."""
+        instance = {"group.instance.id": f"{group}-{number}"} if group == STATIC else {}
+
+        def is_here() -> bool:
+            return not self._stop.is_set() and (number == 0 or group not in self.away)
+
+        while not self._stop.wait(_ASK_EVERY_S):
+            if is_here():
+                with self.member(group, **GROUP_KINDS[group], **instance) as member:
+                    while is_here():
+                        member.take()
