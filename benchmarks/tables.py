@@ -78,6 +78,7 @@ def filled(text: str) -> str:
         "soak": _soak,
         "nemesis": _nemesis,
         "follow": _follow,
+        "nemesis_recovery": _nemesis_recovery,
     }
     for name, table in tables.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
@@ -184,13 +185,19 @@ def _nemesis(result: dict[str, Any]) -> str:
             row["skipped"],
             _spaced(row["doubled"]),
             _spaced(row["aborted"]),
+            ", ".join(f"{number} {state}" for state, number in row.get("audit", {}).items()),
+            row.get("follower", {}).get("exact", ""),
+            "holds" if _nemesis_holds(row) else "does not hold",
         )
         for row in result["rows"]
     ]
     kinds: Counter[str] = Counter()
     for row in result["rows"]:
         kinds.update(row["faults"])
-    head = ("seed", "faults", "verdicts that are true", "acknowledged", "lost", "skipped", "copied again", "aborted")
+    head = (
+        *("seed", "faults", "verdicts that are true", "acknowledged", "lost", "skipped", "copied again", "aborted"),
+        *("the audit's buckets", "positions followed exactly", ""),
+    )
     faults = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
     return f"{_where(result)}{_table(head, rows)}\nFaults, {result['minutes']:g} minutes a seed: {faults}.\n"
 
@@ -233,6 +240,31 @@ def _follow(result: dict[str, Any]) -> str:
     ]
     of_many = ("follower", "exact positions", "a round, s", "age, s", "cores", "peak, MiB")
     return f"{_where(result)}{_table(head, rows)}" + (f"\n{_table(of_many, costs)}" if costs else "")
+
+
+def _nemesis_holds(row: Mapping[str, Any]) -> bool:
+    return not row["differences"] and row["lost"] == row["skipped"] == 0
+
+
+def _nemesis_recovery(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            row["seed"],
+            row["command"],
+            row["roundTripMs"],
+            "; ".join(row["faults"]),
+            len(row["failedTries"]),
+            row["seconds"],
+            _spaced(row["acknowledged"]),
+            row["lost"],
+            row["skipped"],
+            "holds" if row["holds"] else "does not hold",
+        )
+        for row in result["rows"]
+    ]
+    head = ("seed", "command", "ms", "faults, from the command's start", "given again", "s", "acknowledged")
+    stopped = f"\nStopped: {result['stoppedBy']}\n" if result["stoppedBy"] else ""
+    return _where(result) + _table((*head, "lost", "skipped", ""), rows) + stopped
 
 
 def _distance(result: dict[str, Any]) -> str:

@@ -49,6 +49,9 @@ TARGETS: Mapping[Fault, tuple[str, ...]] = {
     Fault.BEHIND: (CLOCK,),
 }
 """On what each fault may be."""
+OPERATOR, API_SERVER = "operator", "plane"
+CONTROL_PLANE = (OPERATOR, API_SERVER)
+COMMAND_AT_S, COMMAND_LASTS_S = 4.0, 25.0
 SHORTEST_S, LONGEST_S = 1.0, 12.0
 FAULTS_PER_MINUTE = 18.0
 
@@ -86,6 +89,24 @@ def schedule(seed: int, phase: int, seconds: float) -> tuple[ScheduledFault, ...
         if not any(one.on == other.on and _overlap(one, other) for other in found):
             found.append(one)
     return tuple(sorted(found, key=lambda one: (one.at_s, one.on)))
+
+
+def recovery_schedule(seed: int, turn: int) -> tuple[int, tuple[ScheduledFault, ...]]:
+    """Return what a failover or failback suffers: the line's round trip in ms, and the faults around the command.
+
+    One or two processes of the control plane are killed or stopped, in the seconds before the command begins, at
+    `COMMAND_AT_S`, or while it runs. No two faults of one process overlap.
+    """
+    chance = random.Random(f"recovery.{seed}.{turn}")  # noqa: S311 - faults, no secrets
+    round_trip_ms = chance.choice([20, 100, 300])
+    found: list[ScheduledFault] = []
+    for _ in range(chance.choice([1, 1, 2])):
+        at_s = round(chance.uniform(0, COMMAND_AT_S + COMMAND_LASTS_S), 1)
+        until_s = round(at_s + chance.uniform(SHORTEST_S, LONGEST_S), 1)
+        one = ScheduledFault(at_s, until_s, chance.choice([Fault.PAUSE, Fault.KILL]), chance.choice(CONTROL_PLANE))
+        if not any(one.on == other.on and _overlap(one, other) for other in found):
+            found.append(one)
+    return round_trip_ms, tuple(sorted(found, key=lambda one: (one.at_s, one.on)))
 
 
 def _overlap(one: ScheduledFault, other: ScheduledFault) -> bool:
