@@ -10,6 +10,7 @@ all of it. The same seed has the same faults.
 import argparse
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from kubernetes.client.rest import ApiException
 from urllib3.exceptions import HTTPError
@@ -27,11 +29,11 @@ from benchmarks import tables
 from benchmarks.clusters import BenchmarkError
 from benchmarks.failover import TOPIC, Client, Site, site
 from benchmarks.nemesis.injection import inject
-from benchmarks.nemesis.schedule import API_SERVER, COMMAND_AT_S, Fault, ScheduledFault, recovery_schedule
+from benchmarks.nemesis.schedule import API_SERVER, COMMAND_AT_S, OPERATOR, Fault, ScheduledFault, recovery_schedule
 from sandbox import control_plane
 from sandbox.network import Conditions, NetworkError, change
 from sandbox.operator.java_processes import kafka_version
-from sandbox.processes import Process, ProcessError, Processes
+from sandbox.processes import HOST, Process, ProcessError, Processes
 from sandbox.pulumi import PulumiError
 from sandbox.state import PROJECT
 from sandbox.toolchain import ToolchainError, locate
@@ -42,6 +44,7 @@ COMMANDS = {
     "failback": ("failback", "--to", "dev"),
 }
 TRIES, FLOWS_S, SETTLED_WITHIN_S, READ_WITHIN_S, LOOK_S = 4, 5.0, 120.0, 60.0, 0.2
+PROBE_EVERY_S, PROBES = 3.0, 4
 
 
 class Recovery:
@@ -51,6 +54,8 @@ class Recovery:
         self._here, self._client, self._seed = here, client, seed
         self._processes = Processes(here.state)
         self._pids: dict[str, int] = {}
+        self._suffers: set[str] = set()
+        self._restarts = 0
 
     def turn(self, number: int, command: str, ends_at: str) -> dict[str, Any]:
         """Give the command under its faults, and return what is true afterwards; raises BenchmarkError."""
@@ -61,13 +66,18 @@ class Recovery:
         change(self._here.state, Conditions(latency_ms=round_trip_ms), None, tables.log)
         tables.log(f"{command}: a round trip takes {round_trip_ms} ms more; faults {list(map(_text, faults))}")
         thread = threading.Thread(target=inject, args=(faults, self._begin, self._end))
+        over = threading.Event()
+        kubelet = threading.Thread(target=self._restart_dead, args=(over,))
         thread.start()
+        kubelet.start()
         try:
             time.sleep(COMMAND_AT_S)
             began, tries = time.monotonic(), list[str]()
             done = self._given(command, tries, thread)
         finally:
             thread.join()
+            over.set()
+            kubelet.join()
             self._all_run()
         seconds = round(time.monotonic() - began, 1)
         change(self._here.state, Conditions(), None, tables.log)
@@ -81,6 +91,7 @@ class Recovery:
                 "roundTripMs": round_trip_ms,
                 "faults": list(map(_text, faults)),
                 "failedTries": tries,
+                "operatorRestarted": self._restarts,
                 "seconds": seconds,
                 "recordsLost": done["recordsLost"],
             }
@@ -91,7 +102,7 @@ class Recovery:
         while True:
             try:
                 return self._here.ops(*COMMANDS[command])
-            except BenchmarkError as error:
+            except (BenchmarkError, subprocess.TimeoutExpired) as error:
                 failed.append(str(error)[-400:])
                 tables.log(f"{command}: {failed[-1]}")
                 faults.join()  # a person looks first whether all is there again
@@ -138,8 +149,32 @@ class Recovery:
             consumer.close()
         return found
 
+    def _restart_dead(self, over: threading.Event) -> None:
+        """Start the operator again when it has ended or does not live, as a kubelet does, unless it is under a fault.
+
+        It gives its connections up, with itself, when the API server is away for too long.
+        """
+        failed = 0
+        while not over.wait(PROBE_EVERY_S):
+            failed = 0 if OPERATOR in self._suffers or self._lives() else failed + 1
+            if failed == PROBES:
+                failed = 0
+                self._restarts += 1
+                with suppress(ProcessError):
+                    self._processes.kill(OPERATOR)
+                self._start(OPERATOR)
+
+    def _lives(self) -> bool:
+        entry = self._entry(OPERATOR)
+        port = entry.argv[entry.argv.index("--liveness-port") + 1]
+        try:
+            return httpx.get(f"http://{HOST}:{port}/healthz", timeout=PROBE_EVERY_S, trust_env=False).is_success
+        except httpx.HTTPError:
+            return False
+
     def _begin(self, fault: ScheduledFault) -> None:
         tables.log(f"  {fault.fault} {fault.on}")
+        self._suffers.add(fault.on)
         self._pids[fault.on] = self._entry(fault.on).pid
         with suppress(ProcessLookupError, ProcessError):  # the operator has ended, because the API server was away
             if fault.fault is Fault.PAUSE:
@@ -153,6 +188,7 @@ class Recovery:
         else:
             with suppress(ProcessLookupError):
                 os.kill(self._pids[fault.on], signal.SIGCONT)
+        self._suffers.remove(fault.on)
 
     def _entry(self, name: str) -> Process:
         return next(one for one in self._processes.entries() if one.name == name)
@@ -167,7 +203,7 @@ class Recovery:
 
     def _all_run(self) -> None:
         """Wait for API server and operator; one that ended, because the other was away, is started again."""
-        for name in (API_SERVER, control_plane.OPERATOR):
+        for name in (API_SERVER, OPERATOR):
             if not self._processes.alive(name):
                 self._start(name)
         self._wait("API server and operator answer", lambda: control_plane.is_up(self._here.state))
