@@ -196,6 +196,7 @@ def test_the_last_verification_is_reported_and_lies_beside_its_report(
     assert f"{PREFIX}verification_finished_timestamp_seconds{{{LABELS}}}" in beside
 
 
+@pytest.mark.nightly
 def test_the_exporter_answers_while_a_worker_is_down_and_reports_what_groups_would_read_again(
     sandbox: Sandbox, pair: Pair, exporter: Exporter, worker: str
 ) -> None:

@@ -48,14 +48,16 @@ FENCE_GOES_UP, FENCE_GOES_DOWN = change_of(USERS), change_of(USERS)
 FAILOVER_KILLED = [
     Interruption(step="fence", at=FENCE_GOES_UP, passed=True, nightly=True),
     # It is asked to end, and killed while it takes the fence down.
-    Interruption(step="drain", line=NOTHING_WRITTEN, number=signal.SIGTERM, at=FENCE_GOES_DOWN, passed=True),
+    Interruption(
+        step="drain", line=NOTHING_WRITTEN, number=signal.SIGTERM, at=FENCE_GOES_DOWN, passed=True, nightly=True
+    ),
     Interruption(step="drain", line=NOTHING_WRITTEN, nightly=True),
     Interruption(step="prove", line=VERIFYING, nightly=True),
     Interruption(step="stop", at=change_of(f"{ANY_MIRROR}/"), passed=True, nightly=True),
     Interruption(step="stop", who=API, nightly=True),
     Interruption(step="offsets", line=GROUP_SET),
     Interruption(step="switch", at=change_of(CLIENTS), passed=True),
-    Interruption(step="switch", who=API),
+    Interruption(step="switch", who=API, nightly=True),
     Interruption(step="confirm", nightly=True),
     Interruption(step="reconcile", at=pulumis, nightly=True),
     Interruption(step="reconcile", who=PULUMI, at=pulumis, nightly=True),
