@@ -369,6 +369,6 @@ def shown(seen: Observations, findings: Sequence[Finding]) -> RenderableType:
         parts.append(table)
     else:
         parts.append(f"mirror {escape(seen.mirror.name)}: none of {len(KNOWN_ISSUES)} known issues found")
-    parts += [f"[yellow]not inspected:[/yellow] {escape(one)}" for one in seen.unseen]
-    parts += [f"note: {escape(one)}" for one in seen.notes]
+    parts += [Text().append("not inspected:", "yellow").append(f" {one}") for one in seen.unseen]
+    parts += [Text(f"note: {one}") for one in seen.notes]
     return Group(*parts)

@@ -14,7 +14,7 @@ from kafka import checkpoints
 from kafka.cluster import Cluster
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
-from ops.console import AdaptiveTable, Column, escape
+from ops.console import AdaptiveTable, Column, Text
 from ops.errors import OpsError
 from ops.offsets.current_offsets import Log, committed, logs, translate
 from ops.offsets.entries import OffsetsByGroup, format_offset
@@ -278,8 +278,10 @@ def plan_table(wanted: Plan) -> RenderableType:
         table.add_row(one.group, one.topic, str(one.partition), format_offset(one.now), shown)
     parts: list[RenderableType] = [table]
     for what, lines in (("left as it is", wanted.left), ("note", wanted.notes)):
-        parts += [f"[yellow]{what}:[/yellow] {escape(line)}" for line in lines[:POSITIONS_SHOWN]]
-        parts += [f"[yellow]{what}:[/yellow] {more}"] if (more := _more(len(lines))) else []
+        more = _more(len(lines))
+        named = [*lines[:POSITIONS_SHOWN], *([more] if more else [])]
+        # A string with markup would take a minute for a name of 64 KiB.
+        parts += [Text().append(f"{what}:", "yellow").append(f" {line}") for line in named]
     return Group(*parts)
 
 

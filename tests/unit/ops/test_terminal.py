@@ -9,11 +9,15 @@ from rich.console import Console, RenderableType
 
 from contract.terminal import printable
 from ops.console import AdaptiveTable, Column, escape, guard, log
+from ops.doctor.command import shown
+from ops.doctor.diagnosis import diagnose
 from ops.errors import OpsError
+from ops.offsets import offset_plan
 from ops.pipeline import documents
-from ops.recovery import client_workloads
+from ops.recovery import client_workloads, failover_result
 from ops.status import document as status
-from tests.support.recovery_pair import group, observe, resource
+from tests.support.mirror_symptoms import seen, side
+from tests.support.recovery_pair import finished_failover, group, observe, resource
 
 EVIL = "shop\x1b[2J\u202e\r\n::error::all is lost"
 SHOWN = "shop\\x1b[2J\\u202e\\x0d\n\\x3a:error::all is lost"
@@ -69,6 +73,38 @@ def test_a_screen_of_status_passes_on_no_name_wherever_it_is_shown(name: str, wi
     assert [one for one in document["problems"] if name in one]
     found = lines(status.table(document), width)
     assert len(found) < 20_000
+
+
+ONE_LINE = EVIL.replace("\r\n", " ")  # the pattern .* of a mirror carries no name with line ends
+NAMES_64_KIB = {
+    "64 KiB": "g" * 65_536 + ONE_LINE,
+    "64 KiB with NUL": f"a\0b{ONE_LINE}" + "g" * 65_536,
+    "NUL alone": "\0",
+    "a command after NUL": "\0::error::all is lost",
+}
+
+
+@pytest.mark.parametrize("width", [20, 200])
+@pytest.mark.parametrize("name", NAMES_64_KIB.values(), ids=NAMES_64_KIB.keys())
+def test_no_screen_passes_on_a_groups_name_of_64_kib_or_with_nul(name: str, width: int) -> None:
+    change = offset_plan.Change(group=name, topic=name, partition=0, now=None, wanted=7)
+    plan = offset_plan.Plan(side="target", cluster="es-tgt", changes=(change,), left=(name,), notes=(name,))
+    states = {name: "STABLE"}
+    sides = {role: side(role, groups=states) for role in ("source", "target")}
+    examined = seen(**sides, unseen=(name,), notes=(name,))
+    findings = diagnose(examined)
+    assert [one.where for one in findings] == [f"group {name}"]
+    done = finished_failover({name: {"setBack": {"items-0": 3}, "withoutPosition": ["items-0"]}})
+    for screen in (offset_plan.plan_table(plan), shown(examined, findings), failover_result.summary(done)):
+        assert len(lines(screen, width)) < 40_000
+
+
+@pytest.mark.parametrize("name", NAMES_64_KIB.values(), ids=NAMES_64_KIB.keys())
+def test_a_log_gets_a_name_of_64_kib_or_with_nul_as_text(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    log(f"  group {name}: set back from 15 to 12 on items-0")
+    said = capsys.readouterr().err
+    assert not set(said) & set("\x1b\u202e\r\0\x9b")
+    assert not [line for line in said.splitlines() if line.strip().startswith("::")]
 
 
 def test_what_a_failover_reports_passes_on_no_name() -> None:
