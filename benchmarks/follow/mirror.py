@@ -103,7 +103,7 @@ def runs(clusters: Clusters) -> bool:
     return found
 
 
-def outputs(clusters: Clusters, topics: Sequence[str]) -> dict[str, Any]:
+def outputs(clusters: Clusters, topics: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
     """Return the mirror as a stack's outputs describe it."""
     request = {
         "source": {"alias": "source", "client_config": clusters.client(SOURCE)},
@@ -111,7 +111,7 @@ def outputs(clusters: Clusters, topics: Sequence[str]) -> dict[str, Any]:
         "mirror": {
             "name": "mm2",
             "topics": list(topics),
-            "groups": [".*"],
+            "groups": list(groups),
             "naming": "identity",
             "source_alias": "source",
             "target_alias": "target",
@@ -170,10 +170,12 @@ class FollowProcess:
 
 
 @contextmanager
-def following(clusters: Clusters, topics: Sequence[str], interval_s: float) -> Iterator[FollowProcess]:
+def following(
+    clusters: Clusters, topics: Sequence[str], groups: Sequence[str], interval_s: float
+) -> Iterator[FollowProcess]:
     """Run a follower while the block runs; it is killed at the end, if it does not end at once."""
     path = clusters.folder / "outputs.json"
-    path.write_text(json.dumps(outputs(clusters, topics)), encoding="utf-8")
+    path.write_text(json.dumps(outputs(clusters, topics, groups)), encoding="utf-8")
     command = [sys.executable, "-m", "benchmarks.follow.process", str(path), str(interval_s)]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as child:
         found = FollowProcess(child)

@@ -68,7 +68,7 @@ class Site:
         """Make the topics and start the mirror."""
         mirror.create_topics(clusters, TOPICS)
         mirror.start_mirror(clusters, list(TOPICS), list(DISTANCES))
-        known = mirror.context(mirror.outputs(clusters, list(TOPICS)))
+        known = mirror.context(mirror.outputs(clusters, list(TOPICS), list(DISTANCES)))
         source, target = known.source(), known.target()
         for side in (source, target):
             side.connect()
@@ -85,7 +85,7 @@ class Site:
         places = [(topic, at) for topic, partitions in topics.items() for at in range(partitions)]
         rates = Rates.of_seed(chance, topics)
         with (
-            following(self.clusters, list(TOPICS), self.interval_s) as follower,
+            following(self.clusters, list(TOPICS), list(DISTANCES), self.interval_s) as follower,
             self.traffic.flowing(rates, topics, chance),
         ):
             self._settle(follower, places)

@@ -5,6 +5,7 @@ those that carry the mark of an earlier one, and MirrorMaker's own, which are mo
 proves an image (`kafka/offset_syncs.py`, `record_proof.py`).
 """
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from ops.recovery.mirror_context import MirrorContext
 STATES = ("exact", "behind", "unproven", "unknown", "active", "foreign", "refused")
 """What a position can be, see `Round`."""
 STRETCHES_AT_ONCE = 200
+COMPARED_WITHIN_S = 0.5
+"""Groups at several places of a partition need several comparisons, and none begins in a round after so long."""
 LOOKED_AGAIN_EVERY = 30
 """Rounds in which each position that is set already is read once on the target: MirrorMaker or a tool may move it."""
 CHECKPOINTS_EVERY = 5
@@ -261,13 +264,21 @@ class Follower:
         return between
 
     def _compare(self, between: Mapping[TopicPartition, Mapping[_Pairs, list[_Position]]]) -> None:
+        """Compare the records of as many stretches as the time allows, those of a partition one after the other."""
+        until = time.monotonic() + COMPARED_WITHIN_S
+        for turn in range(max(map(len, between.values()))):
+            if turn and time.monotonic() > until:
+                return
+            self._compare_stretches({tp: of for tp, of in between.items() if turn < len(of)}, self._rounds + turn)
+
+    def _compare_stretches(self, between: Mapping[TopicPartition, Mapping[_Pairs, list[_Position]]], turn: int) -> None:
         """Compare the records of some stretches: of each partition one, of all partitions so many, in their turn."""
-        turn = sorted(between)
-        start = self._rounds * STRETCHES_AT_ONCE % len(turn) if len(turn) > STRETCHES_AT_ONCE else 0
+        places = sorted(between)
+        start = turn * STRETCHES_AT_ONCE % len(places) if len(places) > STRETCHES_AT_ONCE else 0
         chosen: dict[Stretch, list[_Position]] = {}
-        for tp in (turn[start:] + turn[:start])[:STRETCHES_AT_ONCE]:
+        for tp in (places[start:] + places[:start])[:STRETCHES_AT_ONCE]:
             pairs = sorted(between[tp], key=lambda one: one[0].upstream, reverse=True)
-            anchor, following = pairs[self._rounds % len(pairs)]
+            anchor, following = pairs[turn % len(pairs)]
             positions = between[tp][anchor, following]
             offsets = [one.upstream for one in positions]
             first = self._closest(tp, anchor, min(offsets))

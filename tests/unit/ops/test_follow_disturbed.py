@@ -123,3 +123,16 @@ def test_both_sides_are_read_at_the_same_time(followed: Followed, monkeypatch: p
     followed.stands(25)
     assert followed.round() == {"exact": 1}
     assert followed.at() == 25
+
+
+def test_groups_at_several_unproven_places_of_a_partition_are_exact_after_one_round(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 20))
+    for _ in range(3):
+        copy(followed, (simulated.BUSY, 1), (simulated.RECORD, 8), (simulated.GAP, 2), (simulated.RECORD, 8))
+        copy(followed, (simulated.FREE, 1), (simulated.RECORD, 8))
+    places = {"one": 24, "other": 50, "third": 76}
+    for group, offset in places.items():
+        followed.stands(offset, group)
+    assert followed.round() == {"exact": 3}
+    for group, offset in places.items():
+        assert not followed.mirror.skipped(offset, followed.at(group) or 0)
