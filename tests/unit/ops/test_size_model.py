@@ -16,7 +16,7 @@ LOAD = Workload(topics=1, partitions=48, record_bytes=1000, records_per_second=2
 
 
 def test_the_default_receive_buffer_is_what_latency_divides() -> None:
-    assert consumer_bound(Clients(), FAR, 6).bytes_per_second == pytest.approx(3 * 1.1 * 64 * KIB / 0.1)  # as measured over a line
+    assert consumer_bound(Clients(), FAR, 6).bytes_per_second == pytest.approx(3 * 1.1 * 64 * KIB / 0.1)
 
 
 def test_the_brokers_send_buffer_limits_a_consumer_that_lets_the_system_choose() -> None:
