@@ -28,7 +28,7 @@ from components.monitoring import install_monitoring
 from components.operator import install_operator
 from components.replication_flow import CopiedSecrets, CopiedSecretsArgs, flows, shared_logins, sources
 from components.verification.verification import Verification, VerificationArgs
-from settings import NAMESPACE, SettingsError, Stack, beside, hints, kubernetes_clusters, parse
+from settings import NAMESPACE, SettingsError, Stack, beside, exported_users, hints, kubernetes_clusters, parse
 
 
 def after(*others: pulumi.Resource) -> pulumi.ResourceOptions:
@@ -36,8 +36,11 @@ def after(*others: pulumi.Resource) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(depends_on=list(others))
 
 
-def read_settings() -> Stack:
-    """Return the stack's settings; raises RunError with every problem before anything is created."""
+def read_settings() -> tuple[Stack, frozenset[str]]:
+    """Return the stack's settings, and the users whose credentials it exports.
+
+    Raises RunError with every problem before anything is created.
+    """
     config = pulumi.Config(NAMESPACE)
 
     def value(key: str) -> Any:
@@ -57,10 +60,10 @@ def read_settings() -> Stack:
         raise pulumi.RunError(f"{len(error.problems)} problems in the stack file, nothing was done:\n{error}") from None
     for hint in hints(values, stack, others):
         pulumi.log.warn(str(hint))
-    return found
+    return found, exported_users(found, stack, others)
 
 
-settings = read_settings()
+settings, exported = read_settings()
 provider = pulumi.Config("kubernetes")
 context = provider.get("context")  # where this stack's resources are
 access = KubernetesAccess(context=context, kubeconfig=provider.get("kubeconfig"))
@@ -72,7 +75,8 @@ namespaces = Namespaces("namespaces", NamespacesArgs(settings=settings))
 operator = install_operator(settings, after(namespaces))
 kafka = KafkaCluster("cluster", KafkaClusterArgs(settings=settings, context=context), after(namespaces, operator))
 shared = shared_logins(settings, stack_references)
-users = KafkaUsers("users", KafkaUsersArgs(settings=settings, shared_logins=shared), after(kafka))
+logins = KafkaUsersArgs(settings=settings, exported=exported, shared_logins=shared)
+users = KafkaUsers("users", logins, after(kafka))
 topics = KafkaTopics("topics", KafkaTopicsArgs(settings=settings, topics=settings.topics), after(kafka))
 own = KafkaTopicsArgs(settings=settings, topics=internal_topics(settings))
 internal = KafkaTopics("internal-topics", own, after(kafka))
@@ -104,8 +108,8 @@ outputs: dict[str, pulumi.Input[Any]] = {
     "cluster": kafka.connection,
     "clusterCaCertificate": kafka.ca_certificate,
     "users": users.stack_output,
-    "userPasswords": pulumi.Output.secret(passwords(users.credentials)),
-    "userCredentials": pulumi.Output.secret(users.credentials),
+    "userPasswords": pulumi.Output.secret(passwords(users.exported_credentials)),
+    "userCredentials": pulumi.Output.secret(users.exported_credentials),
     "topics": topics.names,
     "mirrors": {name: mirror.stack_output for name, mirror in mirrors.items()},
     "verificationRequests": {name: run.request for name, run in verifications.items()},

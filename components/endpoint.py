@@ -195,10 +195,11 @@ def beside_the_stack_file(path: str) -> Path:
     return Path(pulumi.get_root_directory() or "") / path
 
 
-def login_outputs(access: Login, *, application: bool) -> dict[str, Any]:
+def login_outputs(access: Login, *, application: bool, exported: bool) -> dict[str, Any]:
     """Return what other stacks and people need to find a user's Secret; nothing secret is in it.
 
-    `application` says whether applications log in as this user, and no mirror does.
+    `application` says whether applications log in as this user, and no mirror does; `exported`, whether its
+    credentials are outputs of the stack.
     """
     outputs = LoginOutputs(
         secret_name=access.secret,
@@ -209,6 +210,8 @@ def login_outputs(access: Login, *, application: bool) -> dict[str, Any]:
         private_key_key=access.private_key_key,
         application=application,
     )
+    if not exported:
+        outputs = outputs.model_copy(update={"exported": False})
     if access.password_generation > 1:
         outputs = outputs.model_copy(update={"password_generation": access.password_generation})
     return outputs.document()

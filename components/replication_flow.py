@@ -135,14 +135,22 @@ def _declared(stack: str) -> Stack | None:
 
 
 def _require_users(mirror: Mirror, stack: str, users: Mapping[str, Any] | list[str]) -> None:
-    missing = [
+    problems = [
         f"mirror {mirror.name}: {field} must be a user of stack {stack} (got {user}, allowed "
         f"{', '.join(sorted(users)) or 'none'}). Declare it there and run `pulumi up -s {stack}`."
         for field, user in mirror.source_users.items()
         if user not in users
     ]
-    if missing:
-        raise pulumi.RunError("\n".join(missing))
+    if isinstance(users, Mapping):
+        problems += [
+            f"mirror {mirror.name}: {field} must be a user whose credentials stack {stack} exports (got {user}). It "
+            f"exports those that the stack files beside its own name, and those with `exported: true`: run `pulumi up "
+            f"-s {stack}` with this file beside it, or set that."
+            for field, user in mirror.source_users.items()
+            if user in users and users[user].get("exported") is False
+        ]
+    if problems:
+        raise pulumi.RunError("\n".join(problems))
 
 
 def _outputs(full_name: str) -> tuple[Mapping[str, Any], str]:

@@ -64,6 +64,7 @@ class LoginOutputs(Outputs):
     """How a user logs in, and the Secret that has its credentials; nothing secret is in it.
 
     `application` says whether applications log in as this user, and no mirror does. Older releases do not say it.
+    `exported` is false for a user whose credentials are no output of the stack. Older releases export all.
     `password_generation` is that of a generated password, if it was rotated.
     """
 
@@ -74,6 +75,7 @@ class LoginOutputs(Outputs):
     certificate_key: str
     private_key_key: str
     application: bool | None = None
+    exported: bool | None = None
     password_generation: int | None = None
 
 

@@ -142,6 +142,12 @@ def from_outputs(
     if user is None and len(usual) != 1:
         raise OpsError(f"stack {stack}: --user must be given (allowed {', '.join(sorted(passwords)) or 'none'}).")
     name = user if user is not None else usual[0]
+    if name not in passwords and (known.users.get(name) or {}).get("exported") is False:
+        raise OpsError(
+            f"stack {stack}: --user must be a user whose credentials the stack exports (got {name!r}, allowed "
+            f"{', '.join(sorted(passwords)) or 'none'}). Set `exported: true` at the user and run `pulumi up -s "
+            f"{stack}`."
+        )
     if name not in passwords:
         raise OpsError(
             f"stack {stack}: --user must be a user of the stack (got {name!r}, allowed {', '.join(sorted(passwords))})."

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from settings.errors import NAMESPACE, Problem, SettingsError
     from settings.files import beside, contexts, kubernetes_clusters
     from settings.parsing import KEYS
-    from settings.stack import Stack, hints, parse
+    from settings.stack import Stack, exported_users, hints, parse
 
 __all__ = [
     "KEYS",
@@ -21,6 +21,7 @@ __all__ = [
     "Stack",
     "beside",
     "contexts",
+    "exported_users",
     "hints",
     "kubernetes_clusters",
     "parse",
@@ -30,7 +31,7 @@ _MODULES = {
     "KEYS": "parsing",
     **dict.fromkeys(("NAMESPACE", "Problem", "SettingsError"), "errors"),
     **dict.fromkeys(("beside", "contexts", "kubernetes_clusters"), "files"),
-    **dict.fromkeys(("Stack", "hints", "parse"), "stack"),
+    **dict.fromkeys(("Stack", "exported_users", "hints", "parse"), "stack"),
 }
 
 

@@ -62,12 +62,18 @@ class Coverage:
 
 def application_users(settings: "Stack") -> tuple[User, ...]:
     """Return the declared users that no mirror logs in as."""
-    of_mirrors = {mirror.target.user for mirror in settings.mirrors}
-    of_mirrors |= set(settings.fence.mirror_users if settings.fence else ())
-    return tuple(
-        user
+    of_mirrors = mirror_users(settings)
+    return tuple(user for user in settings.users if user.name not in of_mirrors)
+
+
+def mirror_users(settings: "Stack") -> frozenset[str]:
+    """Return the declared users that mirrors log in as, of this stack or of another one, as far as this file says."""
+    named = {mirror.target.user for mirror in settings.mirrors}
+    named |= set(settings.fence.mirror_users if settings.fence else ())
+    return frozenset(
+        user.name
         for user in settings.users
-        if user.name not in of_mirrors and not _SETS_OF_MIRRORS & {entry.set for entry in user.acl_sets}
+        if user.name in named or _SETS_OF_MIRRORS & {entry.set for entry in user.acl_sets}
     )
 
 

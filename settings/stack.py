@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from settings import acl_sets
 from settings.cluster import Cluster
 from settings.errors import Problem, SettingsError
-from settings.fence import Fence
+from settings.fence import Fence, mirror_users
 from settings.mirrors import Mirror
 from settings.model import STAYS, WITHIN, Model
 from settings.monitoring import Monitoring
@@ -130,6 +130,26 @@ def parse(
         demo_clients=found.demo_clients,
         fence=found.fence,
     )
+
+
+def exported_users(settings: Stack, stack: str, siblings: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """Return the users whose credentials a stack exports: what another stack, or a command, logs in with.
+
+    These are the users of mirrors, those that a mirror gives to applications, and those with `exported`.
+
+    Args:
+        settings: Those of the stack.
+        stack: Its name.
+        siblings: Raw values of the other stacks of the project, as `parse` takes them.
+    """
+    named = {user.name for user in settings.users if user.exported} | mirror_users(settings)
+    for mirror in settings.mirrors:
+        if mirror.clients is not None and (at_target := mirror.clients.user_of("target")) is not None:
+            named.add(at_target)
+    for raw in (raw for name, raw in siblings.items() if name != stack):
+        for mirror in parse_settings(raw).mirrors.values():
+            named |= set(mirror.source_users.values()) if mirror.source.stack == stack else set()
+    return frozenset(named & {user.name for user in settings.users})
 
 
 def hints(

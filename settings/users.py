@@ -159,6 +159,10 @@ class User(Model):
     """Rights, listed one by one."""
     acl_sets: tuple[AclSet, ...] = ()
     """Rights, ready-made."""
+    exported: bool = False
+    """Whether the stack exports the user's credentials although no mirror logs in as it, and none gives it to
+    applications: for another project, or a tool.
+    """
     config_defaults: bool = True
     """Whether a right's `match`, `host` and `permission` are written when they are not given."""
     annotations: Annotations = Field(default_factory=none)

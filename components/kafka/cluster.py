@@ -5,7 +5,7 @@ start, and generated passwords, which are Pulumi secrets from birth. Does not ow
 that the operator writes or that existed before, or the operator itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -220,9 +220,11 @@ class KafkaUsersArgs:
     """The settings with the users and the cluster that they belong to.
 
     `shared_logins` are the clusters of other stacks, by user, whose password for that user is set here too.
+    `exported` are the users whose credentials become outputs of the stack.
     """
 
     settings: Stack
+    exported: Collection[str]
     shared_logins: Mapping[str, endpoint.ClusterEndpoint] = field(default_factory=dict)
 
 
@@ -233,6 +235,8 @@ class KafkaUsers(pulumi.ComponentResource):
     """How each user logs in, and the Secret that clients mount."""
     credentials: dict[str, pulumi.Output[endpoint.Values]]
     """Password, or certificate and private key, of each user; secrets."""
+    exported_credentials: dict[str, pulumi.Output[endpoint.Values]]
+    """Those of them that other stacks and commands may read."""
     stack_output: dict[str, dict[str, Any]]
     """The stack output `users`: what others need to find each user's Secret."""
 
@@ -246,9 +250,11 @@ class KafkaUsers(pulumi.ComponentResource):
             generation = source.login.password_generation
             self.logins[user] = replace(self.logins[user], password_generation=generation)
         self.credentials = {user.name: self._credentials(name, args.settings, user) for user in args.settings.users}
+        self.exported_credentials = {user: self.credentials[user] for user in self.logins if user in args.exported}
         applications = {user.name for user in fence.application_users(args.settings)}
         self.stack_output = {
-            user: endpoint.login_outputs(login, application=user in applications) for user, login in self.logins.items()
+            user: endpoint.login_outputs(login, application=user in applications, exported=user in args.exported)
+            for user, login in self.logins.items()
         }
         self.register_outputs({"credentials": pulumi.Output.secret(self.credentials)})
 

@@ -21,8 +21,8 @@ PAIR: dict[str, str | bytes] = {"user.crt": "certificate", "user.key": "key", "u
 
 
 def users(*found: dict[str, Any], **settings: Any) -> dict[str, Any]:
-    """A stack with these users and no mirror."""
-    return target(users=list(found), mirrors=[], **settings)
+    """A stack with these users, exported, and no mirror."""
+    return target(users=[{"exported": True, **each} for each in found], mirrors=[], **settings)
 
 
 def test_a_generated_password_is_a_secret_from_birth_and_lies_in_one_secret() -> None:

@@ -64,6 +64,13 @@ def test_the_only_user_of_applications_or_of_mirrors_need_not_be_named(as_mirror
         )
 
 
+def test_a_user_that_the_stack_does_not_export_is_named_with_the_remedy() -> None:
+    outputs = {**OUTPUTS, "users": {"alice": {"application": True}, "bob": {"application": True, "exported": False}}}
+    with pytest.raises(OpsError, match=r"exports \(got 'bob', allowed alice\)\. Set `exported: true` .* up -s dev`"):
+        from_outputs("dev", outputs, "bob")
+    assert from_outputs("dev", outputs).user == "alice"
+
+
 def test_a_stack_without_the_outputs_says_what_to_run() -> None:
     with pytest.raises(OpsError, match=r"output cluster must exist .* Run `pulumi up -s dev`"):
         from_outputs("dev", {"other": 1})
