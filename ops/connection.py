@@ -138,9 +138,11 @@ def from_outputs(
         raise OpsError(str(error)) from None
     cluster, passwords = known.cluster, known.user_passwords
     kind = [each for each in passwords if (known.users.get(each) or {}).get("application") is (not as_mirror)]
-    usual = kind if len(passwords) > 1 else [*passwords]
+    usual = kind if max(len(passwords), len(known.users)) > 1 else [*passwords]
     if user is None and len(usual) != 1:
-        raise OpsError(f"stack {stack}: --user must be given (allowed {', '.join(sorted(passwords)) or 'none'}).")
+        hidden = sorted(each for each, login in known.users.items() if login.get("exported") is False)
+        more = f" Set `exported: true` at one of {', '.join(hidden)} to use that." if hidden else ""
+        raise OpsError(f"stack {stack}: --user must be given (allowed {', '.join(sorted(passwords)) or 'none'}).{more}")
     name = user if user is not None else usual[0]
     if name not in passwords and (known.users.get(name) or {}).get("exported") is False:
         raise OpsError(

@@ -147,7 +147,7 @@ def smaller(config: Document) -> Document:
     """A small copy's settings with one more user. Protected, as a production site is."""
     small = catalog.smaller(config)
     small[f"{KEY}cluster"]["protect"] = True
-    small[f"{KEY}users"].append({"name": TESTER, "acls": _EVERYTHING})
+    small[f"{KEY}users"].append({"name": TESTER, "acls": _EVERYTHING, "exported": True})
     return small
 
 

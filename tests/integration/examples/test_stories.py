@@ -88,7 +88,7 @@ def age(sandbox: Sandbox, example: Example) -> None:
     """Bring the source up with records in each partition, of which the first ones are gone."""
     file, stack, topic = example.folder / "Pulumi.us.yaml", "us", "my-topic"
     document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    document["config"][f"{KEY}users"].append({"name": TESTER, "acls": [EVERYTHING]})
+    document["config"][f"{KEY}users"].append({"name": TESTER, "acls": [EVERYTHING], "exported": True})
     file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     run(sandbox, ["pulumi", "-C", str(example.folder), "stack", "select", stack, "--create"], UP_S)
     run(sandbox, pulumi(example.folder, "up", stack), UP_S)

@@ -100,7 +100,7 @@ def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     for config in project.config.values():
         config[f"{KEY}cluster"].pop("expose")
     project.config[SOURCE][f"{KEY}cluster"]["superUsers"] = [BOSS]
-    project.config[SOURCE][f"{KEY}users"].append({"name": BOSS})
+    project.config[SOURCE][f"{KEY}users"].append({"name": BOSS, "exported": True})
     proxy = ApiServerProxy(sandbox.kubeconfig, folder)
     try:
         project.up(SOURCE)

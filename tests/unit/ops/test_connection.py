@@ -68,7 +68,13 @@ def test_a_user_that_the_stack_does_not_export_is_named_with_the_remedy() -> Non
     outputs = {**OUTPUTS, "users": {"alice": {"application": True}, "bob": {"application": True, "exported": False}}}
     with pytest.raises(OpsError, match=r"exports \(got 'bob', allowed alice\)\. Set `exported: true` .* up -s dev`"):
         from_outputs("dev", outputs, "bob")
-    assert from_outputs("dev", outputs).user == "alice"
+
+
+def test_a_mirrors_user_is_not_taken_for_applications_because_theirs_is_not_exported() -> None:
+    outputs = {**OUTPUTS, "users": {"alice": {"application": False}, "bob": {"application": True, "exported": False}}}
+    assert from_outputs("dev", outputs, as_mirror=True).user == "alice"
+    with pytest.raises(OpsError, match=r"--user must be given \(allowed alice\)\. Set `exported: true` at one of bob"):
+        from_outputs("dev", outputs)
 
 
 def test_a_stack_without_the_outputs_says_what_to_run() -> None:
