@@ -94,12 +94,16 @@ def outputs(of: VerificationArgs, source_servers: str, target_servers: str) -> d
     None of it depends on the mirror's state or on the active side: at a switch only the number of pods changes.
     """
     request = build_request(of, source_servers, target_servers, None)
-    mirror = {key: value for key, value in request["mirror"].items() if key in _FOLLOWED}
+    return of_request(of.flow.mirror.name, request, exactly_once=of.flow.mirror.exactly_once)
+
+
+def of_request(mirror: str, request: Mapping[str, Any], *, exactly_once: bool) -> dict[str, Any]:
+    """Return what the pod needs of a mirror's request."""
+    used = {key: value for key, value in request["mirror"].items() if key in _FOLLOWED}
     limits = {"isolation": request["limits"]["isolation"]}
-    name = of.flow.mirror.name
     return {
-        "verificationRequests": {name: {**request, "mirror": mirror, "limits": limits}},
-        "mirrors": {name: {"exactlyOnce": of.flow.mirror.exactly_once}},
+        "verificationRequests": {mirror: {**request, "mirror": used, "limits": limits}},
+        "mirrors": {mirror: {"exactlyOnce": exactly_once}},
     }
 
 

@@ -1,16 +1,25 @@
 """Offsets of groups shown, translated and set on the running pair, held against the records' own content."""
 
+import json
+import re
+import signal
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
+from components.kafka import follower
 from sandbox.demo import measurements
+from sandbox.state import PROJECT
 from tests.support.waiting import wait_until
 
 from ...support import records
@@ -73,6 +82,15 @@ class Scene:
         places = {value: at for at, value in theirs[partition]}
         unread = [places[value] for at, value in ours[partition] if at >= offset]
         return min(unread, default=theirs[partition][-1][0] + 1)
+
+    def stands_on_target(self) -> dict[int, int]:
+        """Where the group is set on the target, by partition."""
+        consumer = Consumer(self.clients["target"] | {"group.id": self.group})
+        try:
+            found = consumer.committed([TopicPartition(TOPIC, number) for number in self.committed], timeout=10)
+            return {one.partition: one.offset for one in found}
+        finally:
+            consumer.close()
 
     def unread(self) -> list[tuple[int, int]]:
         """Partition and offset on the target of each record that the group has not read at the source."""
@@ -164,6 +182,61 @@ def test_any_offset_is_translated_to_that_of_the_same_record(
     rows = ops(sandbox, "offsets", "translate", "-s", "stg", *arguments)["positions"]
     assert [(one["partition"], one[side]["offset"]) for one in rows] == wanted
     assert [one[there]["offset"] for one in rows] == [scene.counterpart(side, *one) for one in wanted]
+
+
+@dataclass
+class FollowerProcess:
+    """What a follower's pod starts, in a process."""
+
+    process: "subprocess.Popen[bytes]"
+    said: Path
+
+    def url(self) -> str | None:
+        """Where it says whether it is ready; None until it serves."""
+        found = re.search(r"serving (http://\S+)/metrics", self.said.read_text("utf-8"))
+        assert self.process.poll() is None, self.said.read_text("utf-8")
+        return found and f"{found[1]}/ready"
+
+
+@contextmanager
+def followed(pair: Pair, group: str, folder: Path) -> Iterator[FollowerProcess]:
+    """Run a follower of one group, with the files and variables of its pod and nothing else."""
+    (name,) = pair.stg["verificationRequests"]
+    request = pair.stg["verificationRequests"][name]
+    mirror = {**request["mirror"], "groups": [group], "exact_offsets": True, "sync_group_offsets": False}
+    document = follower.of_request(name, {**request, "mirror": mirror}, exactly_once=False)
+    outputs, said = folder / "outputs.json", folder / "said.txt"
+    outputs.write_text(json.dumps(document), encoding="utf-8")
+    arguments = ["--stack", "stg", "--mirror", name, "--outputs", str(outputs), "--listen", "127.0.0.1:0"]
+    with said.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ops.follow", *arguments],
+            cwd=PROJECT,
+            env={"PATH": "/usr/bin:/bin", **pair.stg["verificationEnvironment"][name]},
+            stderr=stderr,
+        )
+    try:
+        yield FollowerProcess(process, said)
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def test_what_a_followers_pod_starts_sets_a_group_exactly_and_ends_when_it_is_asked_to(
+    pair: Pair, scene: Scene, tmp_path: Path
+) -> None:
+    own = replace(scene, group=f"test-follower-{uuid.uuid4().hex[:6]}")
+    own.commit("source", own.committed)
+    exact = {number: own.counterpart("source", number, at) for number, at in own.committed.items()}
+    try:
+        with followed(pair, own.group, tmp_path) as pod:
+            url = wait_until("it serves", pod.url, 60)
+            wait_until("it is ready", lambda: httpx.get(url, timeout=5).status_code == 200, 60)
+            wait_until("the group is exact", lambda: own.stands_on_target() == exact, 60)
+            pod.process.send_signal(signal.SIGTERM)
+            assert pod.process.wait(follower.GRACE_S) == 0, pod.said.read_text("utf-8")
+    finally:
+        own.commit("source", {number: rows[-1][0] + 1 for number, rows in placed(own.clients["source"]).items()})
 
 
 def test_after_set_exact_a_consumer_on_the_target_reads_exactly_the_rest(
