@@ -177,7 +177,7 @@ def build_request(
     checkpoints: dict[str, Any] = {**named_checkpoints(mirror, version)}  # left out where the separator gives the name
     standby: dict[str, Any] = {"active": mirror.active} if mirror.standby == "read-only" else {}
     split: dict[str, Any] = {"failed_over": mirror.failed_over.topics} if mirror.failed_over else {}
-    followed = {"exact_offsets": True} if mirror.exact_offsets is not None else {}
+    followed: dict[str, Any] = {"exact_offsets": True} if mirror.exact_offsets is not None else {}
     request = verification_request.Request(
         stack=pulumi.get_stack(),
         source=_cluster_config("source", mirror.source.alias, flow.source, source_servers),
