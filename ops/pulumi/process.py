@@ -212,6 +212,12 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
+# What client-go says of a 401: the API server's own words, or its own where it gets no Status.
+_UNAUTHORIZED = re.compile(
+    r"(?:error:)?((?:(?!error:).)*(?:: Unauthorized\b|has asked for the client to provide credentials))"
+)
+
+
 def no_pulumi(stack: str) -> OpsError:
     """Return the error of a command that did not find Pulumi."""
     return OpsError(
@@ -264,6 +270,11 @@ def explain_failure(stack: str, stderr: str, exit_code: int, known_stacks: Seque
         return (
             f"stack {stack}: a Pulumi backend must be chosen. Set PULUMI_BACKEND_URL or run `pulumi login`, or inside "
             'the sandbox: `eval "$(venv/bin/python -m sandbox env)"`.'
+        )
+    if refused := _UNAUTHORIZED.search(stderr):
+        return (
+            f"stack {stack}: the API server must accept who runs Pulumi (Pulumi says: {refused[1].strip()[:300]}). Its "
+            "token or certificate may have expired: log in again, then run this again."
         )
     if exit_code == PulumiExit.CANCELLED:
         return (

@@ -217,6 +217,32 @@ def test_what_pulumi_often_complains_about_is_explained(stack: PulumiStack, tmp_
         stack.up("mm2", lambda _: None)
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "error: resource mm2-mirror was not successfully created: Unauthorized",
+        "error: configured Kubernetes cluster is unreachable: unable to load schema information from the API server: "
+        "the server has asked for the client to provide credentials",
+    ],
+    ids=["in the middle", "at the beginning"],
+)
+def test_a_token_that_has_expired_is_one_error_with_its_remedy(stack: PulumiStack, tmp_path: Path, reason: str) -> None:
+    lines = "".join(f"echo '{reason.replace('mm2', name)}'; " for name in ("mm2", "items", "store"))
+    shell_updates(tmp_path, up=f"echo Updating; {lines}exit 255")
+    with pytest.raises(OpsError) as caught:
+        stack.up("mm2", lambda _: None)
+    assert str(caught.value) == (
+        f"stack stg: the API server must accept who runs Pulumi (Pulumi says: {reason.removeprefix('error: ')}). Its "
+        "token or certificate may have expired: log in again, then run this again."
+    )
+
+
+def test_another_401_is_no_kubernetes_login(stack: PulumiStack, tmp_path: Path) -> None:
+    shell_updates(tmp_path, up="echo 'error: [401] Unauthorized: No credentials provided'; exit 255")
+    with pytest.raises(OpsError, match="`pulumi up` must succeed"):
+        stack.up("mm2", lambda _: None)
+
+
 def test_without_pulumi_the_remedy_is_reported(stack: PulumiStack, tmp_path: Path) -> None:
     bare = PulumiStack(folder=tmp_path, name="stg", environment={"PATH": str(tmp_path / "empty")})
     with pytest.raises(OpsError, match="pulumi must be on PATH"):
