@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import draining, failover_result, mirror_context
+from ops.recovery import draining, failover_result, mirror_context, stranded_records
 from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.failover import PLANNED, UNPLANNED
 from tests.support.failover_sides import DRAINED, ITEMS, OFFSETS, STOPPED, STORE, Sides, work
@@ -84,6 +85,38 @@ def test_a_switch_that_was_interrupted_goes_on_although_applications_write_there
     done.journal.done("confirm", {**done.confirm(), "seconds": 1.0})
     found = failover_result.result(done.pair, done.options, done.journal)
     assert (found["recordsLost"], found["stranded"]) == ((1, {"items-0": 1}) if path == PLANNED else (None, None))
+
+
+@pytest.mark.parametrize("moment", ["while it switches", "while it confirms"])
+def test_what_a_producer_with_the_old_address_writes_through_switch_and_confirm_is_counted_and_named(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """It knows neither the new address nor of the fence: nothing copies its records any more."""
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
+    monkeypatch.setattr(FollowingClients, "listed", lambda _: {"workloads": []})
+    done = work(prove={}, offsets=OFFSETS, **STOPPED, **DRAINED)
+    stepped = {"seconds": 1.0}
+
+    def write() -> None:
+        sides.source.log[ITEMS] += 3
+        sides.source.log["items", 1] = 2
+
+    sides.at_up = write if moment == "while it switches" else lambda: None
+    done.journal.done("switch", {**done.switch(), **stepped})
+    if moment == "while it confirms":
+        plain = sides.source.connect
+        monkeypatch.setattr(sides.source, "connect", lambda within_s=0.0: (plain(within_s), write()))
+    done.journal.done("confirm", {**done.confirm(), **stepped})
+    found = failover_result.result(done.pair, done.options, done.journal)
+
+    assert (found["recordsLost"], found["stranded"]) == (5, {"items-0": 3, "items-1": 2})
+    assert failover_result.unsettled(found), "the command's exit code says so too"
+    console = Console(width=200, no_color=True)
+    with console.capture() as shown:
+        console.print(failover_result.summary(found))
+    assert f"the source was written to afterwards ({stranded_records.named(found['stranded'])})" in shown.get()
+    assert "items-0" in shown.get()
+    assert "the failback brings them over" in shown.get()
 
 
 def test_what_a_source_that_was_given_up_got_until_the_end_is_counted(
