@@ -50,12 +50,17 @@ class Project:
     @classmethod
     def of_example(cls, sandbox: Sandbox, example: str, folder: Path) -> "Project":
         """A copy of an example, made smaller, with a user beside its own that may read and write everything."""
-        (folder / "Pulumi.yaml").write_text(_PROJECT_FILE.format(name=f"{example}-test", main=PROJECT), "utf-8")
         files = sorted((PROJECT / "examples" / example).glob("Pulumi.*.yaml"))
         config = {}
         for file in files:
             stack = file.name.removeprefix("Pulumi.").removesuffix(".yaml")
             config[stack] = smaller(yaml.safe_load(file.read_text(encoding="utf-8"))["config"])
+        return cls.of_settings(sandbox, f"{example}-test", folder, config)
+
+    @classmethod
+    def of_settings(cls, sandbox: Sandbox, name: str, folder: Path, config: dict[str, Document]) -> "Project":
+        """Stacks of which the test has all settings."""
+        (folder / "Pulumi.yaml").write_text(_PROJECT_FILE.format(name=name, main=PROJECT), "utf-8")
         return cls(sandbox, folder, config, Pulumi(sandbox.state, sandbox.tools, folder))
 
     def entry(self, stack: str, key: str, name: str) -> Document:
