@@ -13,7 +13,7 @@ MIRROR = "from-earlier"
 # What is tried of each source, by the test that does (tests/integration/compatibility/test_source_versions.py).
 TRIED = {
     "test_records_are_mirrored_exactly": "records arrive with key, value, headers, timestamp and order as they are",
-    "test_offsets_of_groups_are_translated": "offsets of groups are translated: exactly at the end, and none is skipped",
+    "test_offsets_of_groups_are_translated": "offsets of groups are translated, exactly at the end; none is skipped",
     "test_the_verification_passes": "the verification passes",
     "test_the_verification_finds_a_lost_record": "the verification finds one lost record",
     "test_status_reports_the_mirror_and_the_groups": "`ops status` is healthy, with the states of groups on both sides",
