@@ -85,6 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not rows and not costs:
             return 2
         stopped = str(error)
+    except (SystemExit, KeyboardInterrupt):  # what was measured until a signal counts
+        if not rows:
+            raise
+        stopped = "a signal"
     tables.keep(
         given.output,
         {
