@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -180,17 +181,18 @@ class Meter:
 
 
 @contextmanager
-def auditing(clusters: Clusters, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Start the audit; when the block ends it is asked to end, or killed if it does not."""
-    request = {
-        "source": {"alias": "source", "client_config": clusters.client(SOURCE)},
-        "target": {"alias": "target", "client_config": clusters.client(TARGET)},
-        "mirror": {"name": "benchmark", "topics": [TOPIC], "replication_factor": 1, "sync_group_offsets": False},
-    }
+def auditing(
+    clusters: Clusters, folder: Path, request: Mapping[str, Any], **seconds: int
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start the audit; when the block ends it is asked to end, or killed if it does not.
+
+    `seconds` are its options `bucket`, `within` and `every`.
+    """
     (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
     command = [sys.executable, "-m", "spark", "audit", "--request", str(folder / "request.json")]
     command += ["--state", str(folder / "state"), "--report", str(folder / "audit.json")]
-    command += ["--bucket", str(BUCKET_S), "--within", str(WITHIN_S), "--every", str(EVERY_S)]
+    for name, number in seconds.items():
+        command += [f"--{name}", str(number)]
     with (folder / "audit.log").open("ab") as log:
         process = subprocess.Popen(
             command,
@@ -252,7 +254,13 @@ def measure(clusters: Clusters, folder: Path, minutes: float, rate: int, seed: i
     chance = random.Random(seed)  # noqa: S311 - faults, no secrets
     idle, busy = Meter(), Meter()
     traffic = Traffic(clusters, schedule(chance, minutes * 60))
-    with auditing(clusters, folder) as process:
+    request = {
+        "source": {"alias": "source", "client_config": clusters.client(SOURCE)},
+        "target": {"alias": "target", "client_config": clusters.client(TARGET)},
+        "mirror": {"name": "benchmark", "topics": [TOPIC], "replication_factor": 1, "sync_group_offsets": False},
+    }
+    audited = partial(auditing, clusters, folder, request, bucket=BUCKET_S, within=WITHIN_S, every=EVERY_S)
+    with audited() as process:
         _until("the audit has read both sides", process, lambda: document(folder) is not None, STARTED_WITHIN_S)
         idle_rate = _sampled(idle, process, IDLE_S)
         # An audit that fails ends the benchmark, whoever still writes.
@@ -262,13 +270,13 @@ def measure(clusters: Clusters, folder: Path, minutes: float, rate: int, seed: i
         rates = [_sampled(busy, process, minutes * 30)]
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    with auditing(clusters, folder) as process:
+    with audited() as process:
         rates.append(_sampled(busy, process, minutes * 30))
         writer.join()
         if traffic.error is not None:
             raise traffic.error
         ended_ms = int(time.time() * 1000)
-        _until("all buckets are closed", process, lambda: _closed(document(folder), ended_ms), CLOSED_WITHIN_S)
+        _until("all buckets are closed", process, lambda: closed(document(folder), ended_ms), CLOSED_WITHIN_S)
         last = document(folder)
     if last is None:
         raise BenchmarkError("audit: its report must stay.")
@@ -310,7 +318,7 @@ def _sampled(meter: Meter, process: "subprocess.Popen[bytes]", seconds: float) -
     return (meter.cpu_s - before) / seconds
 
 
-def _closed(audit: Mapping[str, Any] | None, after_ms: int) -> bool:
+def closed(audit: Mapping[str, Any] | None, after_ms: int) -> bool:
     """Whether both sides were read after a time and no bucket is open."""
     if audit is None or any(at is None or at < after_ms for at in audit["read_through"].values()):
         return False

@@ -153,7 +153,7 @@ class Soak:
     def verify(self) -> dict[str, Any]:
         """Run the job once, then compare its report with the ledger and a reading of both sides."""
         folder = Path(tempfile.mkdtemp(dir=self.folder))
-        (folder / "request.json").write_text(json.dumps(self._request()), encoding="utf-8")
+        (folder / "request.json").write_text(json.dumps(self.request()), encoding="utf-8")
         second, load = time.monotonic() - self.began, os.getloadavg()[0]
         known = {tp for tp, entries in list(self.traffic.ledger.committed.items()) if entries}
         command = ["-m", "spark", "--request", str(folder / "request.json"), "--report-dir", str(folder / "report")]
@@ -227,7 +227,8 @@ class Soak:
     def _environment(self) -> dict[str, str]:
         return os.environ | self.clusters.tools.spark_environment
 
-    def _request(self) -> dict[str, Any]:
+    def request(self) -> dict[str, Any]:
+        """The verification request of the mirror."""
         worker = f"http://127.0.0.1:{self.clusters.ports[WORKER]}"
         return {
             "source": {

@@ -78,8 +78,8 @@ class Traffic:
     def _guarded(self, job: Callable[..., None], *arguments: str) -> None:
         try:
             job(*arguments)
-        except (KafkaException, BenchmarkError) as error:
-            self.problems.append(f"{job.__name__.strip('_')}: {error}")
+        except Exception as error:  # a thread's end must not pass for silence
+            self.problems.append(f"{job.__name__.strip('_')}: {error!r}")
 
     def _orders(self) -> None:
         """Unique records, in turn on all partitions; one key in 500, one value in 50 is null."""
@@ -212,6 +212,8 @@ class Reading:
         self._client = {**client, **more, "auto.offset.reset": "earliest"}
         self._held: dict[TopicPartition, list[Entry]] = {}
         self._next: dict[TopicPartition, int] = {}
+        self.stamps: dict[bytes, int] = {}
+        """Timestamp in ms of each content that was read."""
 
     def everything(self, tp: TopicPartition) -> list[Entry]:
         """Return the data records that the log has now; raises BenchmarkError."""
@@ -248,7 +250,9 @@ class Reading:
                 for message in messages:
                     if message.error() is None:
                         parts = (message.key(), message.value(), message.headers() or [], message.timestamp()[1])
-                        held.append((message.offset(), digest(*parts)))
+                        content = digest(*parts)
+                        self.stamps[content] = parts[-1]
+                        held.append((message.offset(), content))
                 position = consumer.position([ClientTopicPartition(*tp)])[0].offset
                 if position >= 0:
                     self._next[tp] = position

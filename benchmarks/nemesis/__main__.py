@@ -15,18 +15,22 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 from confluent_kafka import KafkaException
 
 from benchmarks import tables
 from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, running
 from benchmarks.line import ToxiproxyLine, toxiproxy_line
+from benchmarks.nemesis.injection import inject
 from benchmarks.nemesis.schedule import LONGEST_S, Fault, ScheduledFault, schedule
 from benchmarks.nemesis.traffic import RECREATED, SKEW_MS, NemesisTraffic
+from benchmarks.nemesis.watchers import Watchers
 from benchmarks.soak import CONNECTORS, WORKER_SETTINGS, Soak
 from sandbox.network import Conditions, NetworkError
 from sandbox.operator.java_processes import kafka_version
@@ -57,23 +61,13 @@ class Nemesis:
         soak.began = time.monotonic()
         with soak.traffic.flowing():
             for phase in range(phases):
-                self.inject(schedule(self._seed, phase, seconds))
+                inject(schedule(self._seed, phase, seconds), self._begin, self._end)
                 self.heal()
                 row = soak.verify()
                 soak.rows.append(row)
                 word = "agrees" if row["agrees"] else row["differences"]
                 tables.log(f"seed {self._seed}, phase {phase}: {row['verdict']}, found {row['found']}: {word}")
         soak.traffic.require_no_problems()
-
-    def inject(self, faults: Iterable[ScheduledFault]) -> None:
-        """Let each fault begin and end at its time."""
-        moments: list[tuple[float, int, Callable[[ScheduledFault], None], ScheduledFault]] = []
-        for number, fault in enumerate(faults):
-            moments += [(fault.at_s, number, self._begin, fault), (fault.until_s, number, self._end, fault)]
-        began = time.monotonic()
-        for at_s, _, act, fault in sorted(moments, key=lambda one: one[:2]):
-            time.sleep(max(0.0, began + at_s - time.monotonic()))
-            act(fault)
 
     def _begin(self, fault: ScheduledFault) -> None:
         tables.log(f"{time.monotonic() - self._soak.began:5.0f} s: {fault.fault} {fault.on}")
@@ -153,7 +147,7 @@ class Nemesis:
 
 def ran(tools: Tools, seed: int, minutes: float) -> dict[str, Any]:
     """Return the row of a seed, on clusters of its own."""
-    phases = max(1, round(minutes))
+    phases, before = max(1, round(minutes)), _cpu_seconds()
     with (
         tempfile.TemporaryDirectory(prefix="rt-inventory-nemesis-") as folder,
         toxiproxy_line(tools, Path(folder)) as line,
@@ -163,8 +157,11 @@ def ran(tools: Tools, seed: int, minutes: float) -> dict[str, Any]:
         traffic = NemesisTraffic({**clusters.client(SOURCE), "log_level": 0}, answer_s=ANSWER_S)
         soak = Soak(clusters, Path(folder), source=line.far.bootstrap, traffic=traffic)
         soak.prepare()
-        nemesis = Nemesis(soak, traffic, line, seed)
-        nemesis.run(phases, minutes * 60 / phases)
+        nemesis, watchers = Nemesis(soak, traffic, line, seed), Watchers(soak, Path(folder))
+        with watchers.running():
+            nemesis.run(phases, minutes * 60 / phases)
+            watched = watchers.judge()
+            cpu_s = _cpu_seconds() - before
     last = soak.rows[-1]
     return {
         "seed": seed,
@@ -178,8 +175,20 @@ def ran(tools: Tools, seed: int, minutes: float) -> dict[str, Any]:
         "groups": last["groups"],
         "doubled": last["truth"].get("doubled", 0),
         "aborted": last["truth"].get("aborted", 0),
-        "differences": [one for row in soak.rows for one in row["differences"]],
+        "cpuSeconds": round(cpu_s),
+        "audit": watched["audit"],
+        "follower": watched["follower"],
+        "differences": [*(one for row in soak.rows for one in row["differences"]), *watched["differences"]],
     }
+
+
+def _cpu_seconds() -> float:
+    """Return what this process and all that it has started have used."""
+    used = sum(os.times()[:4])
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            used += sum(child.cpu_times()[:4])
+    return used
 
 
 def _of_lasting_topics(counts: Iterable[Mapping[str, int]]) -> int:
@@ -189,7 +198,7 @@ def _of_lasting_topics(counts: Iterable[Mapping[str, int]]) -> int:
 
 def holds(row: dict[str, Any]) -> bool:
     """Whether every verdict was true, nothing acknowledged is lost, and no group skips."""
-    return bool(row["verdicts"] == row["agree"] and row["lost"] == row["skipped"] == 0)
+    return bool(not row["differences"] and row["lost"] == row["skipped"] == 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -125,7 +125,7 @@ class NemesisTraffic(Traffic):
         """Ask until it is so: an answer may have been lost. Raises BenchmarkError."""
         end = time.monotonic() + self.answer_s
         while True:
-            with suppress(KafkaException):
+            with suppress(KafkaException, TimeoutError):
                 action()
             with suppress(KafkaException):
                 if is_done():

@@ -8,27 +8,46 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.nemesis.traffic import GROUP_KINDS, RECREATED_GROUP
+from benchmarks.traffic import GROUPS
 from sandbox.state import PROJECT
 
-SEEDS = (1, 2, 3)
-ENDS_S = 900
+SEEDS = (1, 2, 3, 4, 5)
+TODAY = int(f"{datetime.now(UTC):%Y%m%d}")
+ENDS_S = 1800
 pytestmark = pytest.mark.nightly
 
 
 @pytest.mark.sandbox
-@pytest.mark.parametrize("seed", [*SEEDS, int(f"{datetime.now(UTC):%Y%m%d}")])
+@pytest.mark.parametrize("seed", [*SEEDS, TODAY])
 def test_every_verdict_is_true_and_nothing_is_lost_whatever_fails(tmp_path: Path, seed: int) -> None:
     result = tmp_path / "nemesis.json"
-    options = ["--seed", str(seed), "--minutes", "1", "--output", str(result)]
-    ended = subprocess.run(
-        [sys.executable, "-m", "benchmarks.nemesis", *options],
+    ended = _run("benchmarks.nemesis", "--seed", str(seed), "--minutes", "1", "--output", str(result))
+    assert ended.returncode == 0, ended.stderr
+    (row,) = json.loads(result.read_text(encoding="utf-8"))["rows"]
+    assert row["acknowledged"] > 0
+    assert sum(row["faults"].values()) > 0
+    assert row["groups"] == sorted([*GROUPS, *GROUP_KINDS, RECREATED_GROUP])
+    assert row["audit"]["complete"] > 0
+    assert row["follower"]["exact"] > 0
+
+
+@pytest.mark.sandbox
+def test_a_planned_failover_and_failback_lose_nothing_whatever_fails(tmp_path: Path) -> None:
+    result = tmp_path / "recovery.json"
+    ended = _run("benchmarks.nemesis.recovery", "--seed", str(TODAY), "--output", str(result))
+    assert ended.returncode == 0, ended.stderr
+    rows = json.loads(result.read_text(encoding="utf-8"))["rows"]
+    assert [row["command"] for row in rows] == ["failover", "failback"]
+    assert all(row["acknowledged"] > 0 for row in rows)
+
+
+def _run(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", *words],
         cwd=PROJECT,
         capture_output=True,
         text=True,
         timeout=ENDS_S,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr
-    (row,) = json.loads(result.read_text(encoding="utf-8"))["rows"]
-    assert row["acknowledged"] > 0
-    assert sum(row["faults"].values()) > 0

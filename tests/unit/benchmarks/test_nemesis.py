@@ -4,8 +4,17 @@ from itertools import combinations
 
 import pytest
 
-from benchmarks.nemesis.schedule import TARGETS, Fault, ScheduledFault, schedule
-from benchmarks.truth import Ledger
+from benchmarks.nemesis.schedule import (
+    COMMAND_AT_S,
+    CONTROL_PLANE,
+    TARGETS,
+    Fault,
+    ScheduledFault,
+    recovery_schedule,
+    schedule,
+)
+from benchmarks.nemesis.watchers import BUCKET_S, faulty_buckets, is_exact
+from benchmarks.truth import Ledger, position
 
 SEEDS = range(50)
 
@@ -47,3 +56,43 @@ def test_a_record_acknowledged_without_an_offset_is_looked_for_in_the_log() -> N
     assert ledger.place(tp, lambda: log) == 1, "an acknowledged record is not there"
     assert sorted(ledger.committed[tp]) == log[:3]
     assert ledger.unplaced[tp] == [b"gone"]
+
+
+def test_a_recovery_has_a_long_line_and_loses_a_process_before_or_in_the_command() -> None:
+    found = [recovery_schedule(seed, turn) for seed in SEEDS for turn in range(2)]
+    assert found == [recovery_schedule(seed, turn) for seed in SEEDS for turn in range(2)]
+    assert all(round_trip_ms > 0 and faults for round_trip_ms, faults in found)
+    every = [one for _, faults in found for one in faults]
+    assert {(one.fault, one.on) for one in every} == {
+        (fault, on) for fault in (Fault.PAUSE, Fault.KILL) for on in CONTROL_PLANE
+    }
+    assert {one.at_s < COMMAND_AT_S for one in every} == {True, False}
+    for _, faults in found:
+        assert all(one.on != other.on or one.until_s < other.at_s for one, other in combinations(faults, 2))
+
+
+def test_buckets_in_which_the_sides_differ_are_what_the_audit_must_report() -> None:
+    first, second, size = 10 * BUCKET_S * 1000, 11 * BUCKET_S * 1000, BUCKET_S * 1000
+    stamps = {b"a": first, b"b": first + size - 1, b"c": second, b"d": second, b"old": 0}
+    source = [(0, b"old"), (1, b"a"), (2, b"b"), (3, b"c")]
+
+    def found(*target: bytes) -> dict[int, tuple[str, int]]:
+        return {
+            start: what
+            for (_, _, start), what in faulty_buckets(("t", 0), source, enumerate(target), stamps, first).items()
+        }
+
+    assert found(b"a", b"b", b"c") == {}, "what is older than the audit is not judged"
+    assert found(b"a", b"c") == {first: ("missing", 1)}
+    assert found(b"a", b"b", b"c", b"c", b"d") == {second: ("extra", 2)}
+    assert found(b"a", b"b", b"d") == {second: ("altered", 0)}
+    assert found(b"a", b"a", b"c") == {first: ("altered", 0)}
+
+
+def test_a_position_is_exact_if_nothing_is_skipped_or_read_again() -> None:
+    source, target = [(0, b"a"), (1, b"b")], [(5, b"a"), (6, b"b"), (7, b"aborted")]
+    exact = {at: is_exact(position(source, target, 2, 2, at), at) for at in (5, 6, 7, 8)}
+    assert exact == {5: False, 6: False, 7: True, 8: True}, "an aborted copy is given to nobody"
+    assert not is_exact(position(source, target, 2, 0, 6), 6), "it skips the first"
+    doubled = [*target, (8, b"a")]
+    assert is_exact(position(source, doubled, 2, 1, 6), 6), "that the mirror has copied it twice is another fault"

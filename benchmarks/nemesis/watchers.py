@@ -1,0 +1,176 @@
+"""What runs along with the nemesis, and is judged at its end: the audit, and the follower of the groups.
+
+Truth is a plain reading of both sides, and what the members of each group were given.
+"""
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+
+from benchmarks import tables
+from benchmarks.audit import auditing, closed, document
+from benchmarks.clusters import SOURCE, TARGET, BenchmarkError
+from benchmarks.nemesis.traffic import RECREATED
+from benchmarks.soak import Soak
+from benchmarks.truth import Entry, Position, TopicPartition, never_read, position
+from kafka.errors import ClusterError
+from ops.errors import OpsError
+from ops.follow.command import FollowMetrics, followed, repeat
+from ops.recovery import mirror_context
+
+BUCKET_S, WITHIN_S, EVERY_S, FOLLOW_EVERY_S = 10, 30, 5, 1.0
+SETTLED_WITHIN_S, ANSWER_S, LOOK_S = 300.0, 30.0, 1.0
+ALL = 1 << 62  # a cut behind every offset
+Bucket = tuple[str, int, int]
+"""Topic, partition and begin in ms."""
+
+
+def faulty_buckets(
+    tp: TopicPartition,
+    source: Iterable[Entry],
+    target: Iterable[Entry],
+    stamps: Mapping[bytes, int],
+    from_ms: int,
+) -> dict[Bucket, tuple[str, int]]:
+    """Return the buckets of a partition in which the sides differ: the state that is true, and the records.
+
+    As many records as are missing are filled by as many extra ones, and what is left of both makes a bucket altered.
+    """
+    counts: dict[int, tuple[Counter[bytes], Counter[bytes]]] = defaultdict(lambda: (Counter(), Counter()))
+    for side, entries in enumerate((source, target)):
+        for _, content in entries:
+            counts[stamps[content] // (BUCKET_S * 1000) * BUCKET_S * 1000][side][content] += 1
+    found: dict[Bucket, tuple[str, int]] = {}
+    for start, (here, there) in counts.items():
+        less = here.total() - there.total()
+        if start >= from_ms and here != there:
+            found[*tp, start] = ("missing", less) if less > 0 else ("extra", -less) if less else ("altered", 0)
+    return found
+
+
+def is_exact(truth: Position, at: int) -> bool:
+    """Whether a group at this target offset goes on exactly where it stands at the source.
+
+    It skips and repeats nothing (what was aborted is given to nobody), or stands in front of the copy of its next
+    record, although that, or one behind it, was copied twice.
+    """
+    at_image = truth.lowest is not None and truth.highest is not None and truth.lowest <= at <= truth.highest
+    return truth.skipped == 0 and (truth.repeated == 0 or at_image)
+
+
+class Watchers:
+    """The audit and the follower of one run."""
+
+    def __init__(self, soak: Soak, folder: Path) -> None:
+        self._soak, self._folder = soak, folder / "audit"
+        self._folder.mkdir()
+        self._metrics = FollowMetrics(self._mirror())
+        self._problems: list[str] = []
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let both run until the block ends."""
+        ending = threading.Event()
+        follower = threading.Thread(target=self._follow, args=(ending,))
+        options = {"bucket": BUCKET_S, "within": WITHIN_S, "every": EVERY_S}
+        with auditing(self._soak.clusters, self._folder, self._soak.request(), **options) as self._audit:
+            follower.start()
+            try:
+                yield
+            finally:
+                ending.set()
+                follower.join(SETTLED_WITHIN_S)
+
+    def judge(self) -> dict[str, Any]:
+        """Return the differences between what both say and what is true; all traffic has ended."""
+        audit, wrong = self._audited()
+        positions, more = self._followed()
+        return {"audit": audit, "follower": positions, "differences": wrong + more + self._problems}
+
+    def _audited(self) -> tuple[dict[str, int], list[str]]:
+        ended_ms, end = int(time.time() * 1000), time.monotonic() + SETTLED_WITHIN_S
+        while not closed(found := document(self._folder), ended_ms):
+            if self._audit.poll() is not None or time.monotonic() > end:
+                raise BenchmarkError(f"audit: buckets must close within {SETTLED_WITHIN_S:.0f} s (got {found}).")
+            time.sleep(LOOK_S)
+        report = found or {}
+        said = {
+            (one["topic"], one["partition"], one["start_ms"]): (one["state"], one["records"])
+            for one in report["faults"]
+            if one["topic"] != RECREATED
+        }
+        true: dict[Bucket, tuple[str, int]] = {}
+        for tp in self._partitions():
+            source, target = (self._soak.sides[side].everything(tp) for side in (SOURCE, TARGET))
+            stamps = self._soak.sides[SOURCE].stamps | self._soak.sides[TARGET].stamps
+            true |= faulty_buckets(tp, source, target, stamps, report["from_ms"])
+        wrong = [
+            f"audit: {bucket[0]}-{bucket[1]} at {bucket[2]}: {said.get(bucket)}, truth {true.get(bucket)}"
+            for bucket in sorted(said.keys() | true.keys())
+            if said.get(bucket) != true.get(bucket)
+        ]
+        states = Counter[str]()
+        for topic in report["topics"]:
+            if topic["topic"] != RECREATED:
+                states.update(topic["buckets"])
+        return dict(sorted(states.items())), wrong
+
+    def _followed(self) -> tuple[dict[str, int], list[str]]:
+        """Return how many positions are exact by the follower and in truth, and which groups would skip."""
+        since = time.monotonic()
+        while (last := self._metrics.last) is None or self._metrics.ended - (self._metrics.seconds or 0) < since:
+            if time.monotonic() > since + SETTLED_WITHIN_S:
+                raise BenchmarkError(f"follower: a round must end within {SETTLED_WITHIN_S:.0f} s.")
+            time.sleep(LOOK_S)
+        exact, wrong = 0, list[str]()
+        for group in self._soak.traffic.groups:
+            here, there = self._commits(SOURCE, group), self._commits(TARGET, group)
+            for tp, committed in here.items():
+                if (at := there.get(tp)) is None:
+                    continue
+                source, target = (self._soak.sides[side].everything(tp) for side in (SOURCE, TARGET))
+                truth = position(source, target, ALL, committed, at)
+                exact += is_exact(truth, at)
+                unread = never_read(source, self._soak.traffic.read[group][tp], target, ALL, at)
+                if unread and tp[0] != RECREATED:
+                    wrong.append(f"follower: {group} on {tp[0]}-{tp[1]} would skip {unread} at {at}")
+        claimed = last.positions["exact"]
+        if claimed > exact:
+            wrong.append(f"follower: {claimed} positions are exact, truth {exact}")
+        return {**last.positions, "trulyExact": exact}, wrong
+
+    def _commits(self, side: str, group: str) -> dict[TopicPartition, int]:
+        admin = self._soak.clusters.admin(side)
+        found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(ANSWER_S)
+        return {(one.topic, one.partition): one.offset for one in found.topic_partitions if one.offset >= 0}
+
+    def _partitions(self) -> Sequence[TopicPartition]:
+        ledger = self._soak.traffic.ledger
+        return sorted(tp for tp in {*ledger.committed, *ledger.aborted} if tp[0] != RECREATED)
+
+    def _follow(self, ending: threading.Event) -> None:
+        try:
+            with followed(self._metrics.pair) as follower:
+                repeat(follower, self._metrics, FOLLOW_EVERY_S, ending.is_set)
+        except (ClusterError, OpsError, KafkaException) as error:
+            self._problems.append(f"follower: must run on (got {error})")
+            tables.log(self._problems[-1])
+
+    def _mirror(self) -> mirror_context.MirrorContext:
+        """The mirror as a stack's outputs describe it."""
+        request = self._soak.request()
+        request["mirror"] |= {
+            "source_alias": "source",
+            "target_alias": "target",
+            "checkpoints_topic": "source.checkpoints.internal",
+            "offset_syncs_topic": {"name": "mm2-offset-syncs.target.internal", "location": "source"},
+        }
+        name = request["mirror"]["name"]
+        outputs = {"verificationRequests": {name: request}, "mirrors": {name: {"active": "source"}}}
+        return mirror_context.of_outputs("nemesis", outputs, name, {})
