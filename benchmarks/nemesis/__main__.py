@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows.append(ran(tools, seed, options.minutes))
             tables.log(f"seed {seed}: " + ("holds" if holds(rows[-1]) else f"does not hold: {rows[-1]['differences']}"))
     except (BenchmarkError, ToolchainError, ProcessError, NetworkError, KafkaException) as error:
-        tables.log(f"error: seed {options.seed + len(rows)}: {error}")
+        tables.log(f"error: {error} Replay: {_replay(options.seed + len(rows), options.minutes)}")
         return 2
     tables.keep(
         options.output,
@@ -234,10 +234,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     for row in rows:
         if not holds(row):
-            replay = f"python -m benchmarks.nemesis --seed {row['seed']} --minutes {options.minutes}"
-            tables.log(f"does not hold: {row}. Replay: {replay}")
+            tables.log(f"does not hold: {row}. Replay: {_replay(row['seed'], options.minutes)}")
     tables.log(f"{sum(map(holds, rows))} of {len(rows)} seeds hold; written: {options.output}")
     return 0 if all(map(holds, rows)) else 1
+
+
+def _replay(seed: int, minutes: float) -> str:
+    return f"python -m benchmarks.nemesis --seed {seed} --minutes {minutes}"
 
 
 if __name__ == "__main__":
