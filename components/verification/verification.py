@@ -326,8 +326,8 @@ def fingerprint(known: Sequence[Any], users: Sequence[Mapping[str, Any]]) -> str
 
 
 def _access(user: User) -> dict[str, Any]:
-    """A user's login and rights; a separator that is MirrorMaker's own changes none of them."""
-    values = user.model_dump(mode="json", exclude={"annotations"})
+    """A user's login and rights; neither MirrorMaker's own separator nor who may read its credentials changes them."""
+    values = user.model_dump(mode="json", exclude={"annotations", "exported"})
     sets = [{key: value for key, value in one.items() if (key, value) != _OWN_SEPARATOR} for one in values["acl_sets"]]
     return {**values, "acl_sets": sets}
 
