@@ -10,7 +10,7 @@ results file.
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx
@@ -36,8 +36,10 @@ LINE = (
 )
 
 
-def measure(given: argparse.Namespace, rows: list[Row], costs: list[Row], not_made: list[Row]) -> None:
-    """Add the rows of each seed, and the error of each that could not be made: the others count."""
+def measure(
+    given: argparse.Namespace, rows: list[Row], costs: list[Row], not_made: list[Row], keep: Callable[[], None]
+) -> None:
+    """Add the rows of each seed and keep them; the error of one that could not be made leaves the others valid."""
     with running(locate(), WORKER_SETTINGS) as clusters:
         site = Site.on(clusters, given.interval)
         if given.only in (None, MANY_GROUPS):
@@ -57,6 +59,7 @@ def measure(given: argparse.Namespace, rows: list[Row], costs: list[Row], not_ma
                     not_made.append({"case": case, "seed": number, "error": str(error)})
                     continue
                 rows += found
+                keep()
                 tables.log(f"{case}, seed {number}: {time.monotonic() - began:.0f} s")
                 for row in found:
                     tables.log(LINE.format(**row, word="holds" if row["holds"] else "DOES NOT HOLD"))
@@ -77,9 +80,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tables.clean_up_on_sigterm()
     began, described = time.monotonic(), tables.describe()
     rows, costs, not_made, stopped = list[Row](), list[Row](), list[Row](), None
+
+    def keep() -> None:
+        tables.keep(
+            given.output,
+            {
+                "benchmark": "follow",
+                "date": tables.today(),
+                "machine": described,
+                "versions": {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]},
+                "intervalSeconds": given.interval,
+                "summary": judging.summary(rows),
+                "costs": costs,
+                "rows": rows,
+                "notMade": not_made,
+                "stoppedBy": stopped,
+                "seconds": round(time.monotonic() - began),
+            },
+        )
+
     try:
         tools = locate()
-        measure(given, rows, costs, not_made)
+        measure(given, rows, costs, not_made, keep)
     except (BenchmarkError, ToolchainError, ProcessError, KafkaException, httpx.HTTPError) as error:
         tables.log(f"error: {error}")
         if not rows and not costs:
@@ -89,22 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not rows:
             raise
         stopped = "a signal"
-    tables.keep(
-        given.output,
-        {
-            "benchmark": "follow",
-            "date": tables.today(),
-            "machine": described,
-            "versions": {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]},
-            "intervalSeconds": given.interval,
-            "summary": judging.summary(rows),
-            "costs": costs,
-            "rows": rows,
-            "notMade": not_made,
-            "stoppedBy": stopped,
-            "seconds": round(time.monotonic() - began),
-        },
-    )
+    keep()
     broken = sorted({(row["case"], row["seed"]) for row in rows if not row["holds"]})
     for case, seed in broken:
         tables.log(

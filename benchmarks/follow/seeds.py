@@ -94,6 +94,8 @@ class Site:
             time.sleep(chance.uniform(1.0, 4.0))
             self.traffic.require_no_problems()
             began = time.monotonic()
+            if not self.clusters.processes.alive(SOURCE):
+                raise BenchmarkError("source: must run until it is killed (got none).")
             os.kill(self.clusters.pid(SOURCE), signal.SIGKILL)
             killed = time.monotonic()
             self.traffic.end()
