@@ -22,7 +22,7 @@ from kafka.topic_metadata import topic_ids
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.follow.kept_maps import KeptMaps
-from ops.follow.record_proof import Proof, RecordComparison, Stretch
+from ops.follow.record_proof import RecordComparison, Stretch
 from ops.recovery.group_offsets import FOLLOWED
 from ops.recovery.mirror_context import MirrorContext
 
@@ -292,7 +292,7 @@ class Follower:
             for one in positions:
                 proof = records.position(one.upstream)
                 if proof is not None and (proof.exact or proof.offset >= int(one.wanted or 0)):
-                    one.state, one.wanted = _state(proof), proof.offset
+                    one.state, one.wanted = proof.state, proof.offset
             last = records.last_pair()
             if last is not None:
                 self._proved[stretch.source] = last
@@ -394,12 +394,6 @@ class Follower:
 
     def _remote(self, tp: TopicPartition) -> TopicPartition:
         return TopicPartition(self.pair.request.mirror.target_topic(tp.topic), tp.partition)
-
-
-def _state(proof: Proof) -> str:
-    if proof.exact:
-        return "exact"
-    return "behind" if proof.replicated else "unproven"
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

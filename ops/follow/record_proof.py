@@ -65,6 +65,13 @@ class Proof:
     exact: bool
     replicated: bool = False
 
+    @property
+    def state(self) -> str:
+        """The state of a position that goes on there."""
+        if self.exact:
+            return "exact"
+        return "behind" if self.replicated else "unproven"
+
 
 @dataclass(frozen=True)
 class ComparedRecords:
