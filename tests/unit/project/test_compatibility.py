@@ -23,4 +23,3 @@ def test_each_entry_is_a_test_and_each_test_an_entry() -> None:
 
 def test_each_earlier_version_that_can_be_installed_is_a_source() -> None:
     assert {case.source for case in CASES} == set(pins.KAFKA_WITH_ZOOKEEPER)
-    assert sum(case.every_run for case in CASES) == 2
