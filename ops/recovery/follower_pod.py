@@ -15,7 +15,7 @@ from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
 from ops.recovery.mirror_context import MirrorContext
 from settings.mirror_parts import FOLLOWER, follower_name
 
-ENDED_WITHIN_S, POLL_S = 120.0, 0.5
+ENDED_WITHIN_S, POLL_S, SAID_EVERY_S = 120.0, 0.5, 10.0
 ROUNDS_MAX = 20
 """Of one partition each compares one stretch between two syncs."""
 _OVER = ("Succeeded", "Failed")
@@ -26,9 +26,8 @@ def require_ended(
     pair: MirrorContext, environment: Mapping[str, str], say: Say, within_s: float = ENDED_WITHIN_S
 ) -> None:
     """Return once no pod of the follower is there: none sets a group after the failover has; raises OpsError."""
-    resource, deadline = pair.resource, time.monotonic() + within_s
+    resource, began, said = pair.resource, time.monotonic(), 0
     selector = f"app.kubernetes.io/name={FOLLOWER},app.kubernetes.io/instance={pair.mirror}"
-    said = False
     while True:
         with kubernetes(environment, resource.context) as api:
             found = client.CoreV1Api(api).list_namespaced_pod(
@@ -37,14 +36,15 @@ def require_ended(
         left = [str(pod.metadata.name) for pod in found.items if pod.status is None or pod.status.phase not in _OVER]
         if not left:
             return
-        if time.monotonic() > deadline:
+        waited_s = time.monotonic() - began
+        if waited_s > within_s:
             raise OpsError(
                 f"Deployment {resource.namespace}/{follower_name(pair.mirror)}: must have no pod once the mirror is "
                 f"stopped (got {', '.join(left)} after {within_s:.0f} s). Scale it to 0, or delete the pod, and run "
                 "the command again."
             )
-        if not said:
-            said = True
+        if waited_s >= said * SAID_EVERY_S:
+            said += 1
             say(f"  waiting for the end of the follower's pod {', '.join(left)}")
         time.sleep(POLL_S)
 

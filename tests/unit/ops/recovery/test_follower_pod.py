@@ -101,6 +101,10 @@ def test_its_pod_must_be_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         follower_pod.require_ended(known(EXACT), environment, said.append)
     assert said == ["  waiting for the end of the follower's pod mm2-follower-x"]
     assert len(cluster.seen) == 3
+    monkeypatch.setattr(follower_pod, "SAID_EVERY_S", 0.0)
+    with serving(Cluster(pods=2), tmp_path) as environment:
+        follower_pod.require_ended(known(EXACT), environment, said.append)
+    assert len(said) == 3, "it is said again and again"
     selected = "app.kubernetes.io/name=rt-inventory-follower,app.kubernetes.io/instance=mm2"
     assert f"labelSelector={selected}" in unquote(cluster.seen[0])
     with (
