@@ -7,6 +7,9 @@ import pulumi
 import pytest
 import yaml
 
+from components.verification.verification import _access
+from settings.users import User
+
 from ...support.pulumi_engine import Engine, mirror, target, up
 from ...support.recorded_program import PASSWORD, SOURCE_OUTPUTS, Run
 
@@ -72,3 +75,8 @@ def test_a_mirror_whose_user_its_source_does_not_export_is_refused_before_anythi
     with pytest.raises(pulumi.RunError, match=r"source.user must be a user whose credentials stack dev exports"):
         up(engine, target(mirrors=[mirror()]), root=tmp_path)
     assert not engine.resources
+
+
+def test_exporting_a_user_is_no_reason_to_verify_again() -> None:
+    assert _access(User(name="billing", exported=True)) == _access(User(name="billing"))
+    assert "exported" not in _access(User(name="billing"))
