@@ -240,7 +240,9 @@ def test_metrics_of_a_worker_are_served_with_the_rules_of_the_config_map(kit: Ki
 def test_another_version_rolls_the_workers_one_after_the_other_and_repeats_no_record(kit: Kit) -> None:
     kit.change("KafkaMirrorMaker2", NAME, {"spec": {"version": "3.0.0"}})
     message = kit.refused("KafkaMirrorMaker2", NAME, "UnsupportedKafkaVersion")
-    assert f"allowed {BEFORE}, {PRESENT}" in message
+    # A machine may have brokers of earlier versions installed too.
+    assert "allowed " in message
+    assert f"{BEFORE}, {PRESENT}" in message
     assert kit.processes.alive(worker(0)), "an unknown version stops nothing"
     kit.change("KafkaMirrorMaker2", NAME, {"spec": {"version": BEFORE, "replicas": 2}})
     kit.ready("KafkaMirrorMaker2", NAME)
