@@ -8,7 +8,7 @@ Owns those rules, the choice of pods, and which mirrors, brokers and thresholds 
 names of the metrics, who exposes them, or who gets the alerts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -100,35 +100,29 @@ def pods(settings: Stack) -> list[Pods]:
     found = []
     if cluster.external is None and cluster.metrics is not None:
         found.append(Pods(job=BROKERS, namespace=cluster.namespace, names=(cluster.name,), domain=domain, port=_PORT))
-    workers: dict[str, list[str]] = {}
-    for namespace, mirror in mirrors(settings):
-        if mirror.metrics is not None:
-            workers.setdefault(namespace, []).append(mirror.name)
-    found += [
-        Pods(job=WORKERS, namespace=namespace, names=tuple(names), domain=domain, port=_PORT)
-        for namespace, names in workers.items()
-    ]
+    flows = mirrors(settings)
+    workers = [(namespace, mirror.name) for namespace, mirror in flows if mirror.metrics is not None]
+    found += _by_namespace(WORKERS, workers, domain, _PORT)
     if settings.verification.audit is not None:
-        audited: dict[str, list[str]] = {}
-        for _, mirror in mirrors(settings):
-            if mirror.is_verified:
-                audited.setdefault(settings.verification_namespace(mirror), []).append(mirror.name)
-        found += [
-            Pods(job=AUDITS, namespace=namespace, names=tuple(names), domain=_OWN_DOMAIN, port=AUDIT_PORT_NAME)
-            for namespace, names in audited.items()
-        ]
-    followed: dict[str, list[str]] = {}
-    for namespace, mirror in mirrors(settings):
-        if mirror.exact_offsets is not None:
-            followed.setdefault(namespace, []).append(mirror.name)
-    found += [
-        Pods(job=FOLLOWERS, namespace=namespace, names=tuple(names), domain=_OWN_DOMAIN, port=FOLLOWER_PORT_NAME)
-        for namespace, names in followed.items()
-    ]
+        audited = [(settings.verification_namespace(mirror), mirror.name) for _, mirror in flows if mirror.is_verified]
+        found += _by_namespace(AUDITS, audited, _OWN_DOMAIN, AUDIT_PORT_NAME)
+    followed = [(namespace, mirror.name) for namespace, mirror in flows if mirror.exact_offsets is not None]
+    found += _by_namespace(FOLLOWERS, followed, _OWN_DOMAIN, FOLLOWER_PORT_NAME)
     if settings.operator.install != "none":
         home = settings.operator.home(cluster.namespace)
         found.append(Pods(job=OPERATOR, namespace=home, names=(), domain=domain, port=_OPERATOR_PORTS[kind]))
     return found
+
+
+def _by_namespace(job: Job, of: Iterable[tuple[str, str]], domain: str, port: str) -> list[Pods]:
+    """The pods of a job in each namespace, by the names of their mirrors."""
+    names: dict[str, list[str]] = {}
+    for namespace, name in of:
+        names.setdefault(namespace, []).append(name)
+    return [
+        Pods(job=job, namespace=namespace, names=tuple(here), domain=domain, port=port)
+        for namespace, here in names.items()
+    ]
 
 
 def mirrors(settings: Stack) -> list[tuple[str, Mirror]]:

@@ -11,13 +11,13 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # the package does not list what it re-exports
 
-from benchmarks.clusters import SOURCE, TARGET, Clusters
+from benchmarks.clusters import SOURCE, Clusters
+from benchmarks.follow import mirror
 from ops.recovery import mirror_context
 from ops.recovery.mirror_context import MirrorContext
 
 PLAIN, TRANSACTIONAL = "plain", "transactional"
 PARTITIONS, PREFILLED = 2, 2500
-KINDS = ("Source", "Checkpoint")
 COMMIT_EVERY_S = 0.1
 Position = tuple[str, str, int]
 """Group, topic and partition."""
@@ -174,55 +174,10 @@ def start_mirror(clusters: Clusters, groups: Sequence[str]) -> None:
     admin = clusters.admin(SOURCE)
     for future in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (PLAIN, TRANSACTIONAL)]).values():
         future.result(timeout=30)
-    sides = {
-        f"{side}.cluster.{key}": value
-        for side, broker in (("source", SOURCE), ("target", TARGET))
-        for key, value in {
-            **clusters.java_client(),
-            "bootstrap.servers": clusters.bootstrap(broker),
-            "alias": side,
-        }.items()
-    }
-    for kind in KINDS:
-        config = {
-            **sides,
-            "connector.class": f"org.apache.kafka.connect.mirror.Mirror{kind}Connector",
-            "tasks.max": "1",
-            "header.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
-            "topics": f"{PLAIN},{TRANSACTIONAL}",
-            "groups": ",".join(groups),
-            "consumer.isolation.level": "read_committed",
-            "source.consumer.isolation.level": "read_committed",
-            "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
-            "replication.factor": "1",
-            "offset-syncs.topic.replication.factor": "1",
-            "offset-syncs.topic.location": "target",
-            "checkpoints.topic.replication.factor": "1",
-            "sync.topic.acls.enabled": "false",
-            "sync.group.offsets.enabled": "false",
-            "emit.checkpoints.interval.seconds": "1",
-            "refresh.groups.interval.seconds": "2",
-            "refresh.topics.interval.seconds": "2",
-        }
-        clusters.connect("PUT", f"/connectors/source->target.Mirror{kind}Connector/config", config)
+    mirror.start_mirror(clusters, (PLAIN, TRANSACTIONAL), groups)
 
 
 def known(clusters: Clusters) -> MirrorContext:
     """The mirror as a stack's outputs describe it."""
-    request = {
-        "source": {"alias": "source", "client_config": clusters.client(SOURCE)},
-        "target": {"alias": "target", "client_config": clusters.client(TARGET)},
-        "mirror": {
-            "name": "mm2",
-            "topics": [PLAIN, TRANSACTIONAL],
-            "groups": [".*"],
-            "naming": "identity",
-            "source_alias": "source",
-            "target_alias": "target",
-            "checkpoints_topic": "source.checkpoints.internal",
-            "offset_syncs_topic": {"name": "mm2-offset-syncs.source.internal", "location": "target"},
-            "sync_group_offsets": False,
-        },
-    }
-    outputs = {"verificationRequests": {"mm2": request}, "mirrors": {"mm2": {"active": "source"}}}
+    outputs = mirror.outputs(clusters, (PLAIN, TRANSACTIONAL), (".*",))
     return mirror_context.of_outputs("stg", outputs, "mm2", {})
