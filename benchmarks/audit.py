@@ -39,9 +39,10 @@ from sandbox.toolchain import ToolchainError, locate
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = tables.RESULTS / "audit.json"
 TOPIC, PARTITIONS, RECORD_BYTES = "items", 8, 1024
-RATE, MINUTES, BUCKET_S, WITHIN_S, EVERY_S = 5000, 10, 60, 30, 10
+RATE, MINUTES, BUCKET_S, WITHIN_S, EVERY_S = 5000, 10, 60, 30, 20
 FAULTS_PER_MINUTE = 2
 IDLE_S, HELD_S = 60.0, 120.0
+PARTS, GROWN_MAX = 12, 1.1  # of a run, in which memory is flat
 CPU_MAX = 0.05  # of all cores, beyond what the audit takes while nothing is written
 CLOSED_WITHIN_S, STOPPED_WITHIN_S, STARTED_WITHIN_S = 300.0, 60.0, 120.0
 Bucket = tuple[int, int]  # partition, begin in ms
@@ -284,7 +285,6 @@ def measure(clusters: Clusters, folder: Path, minutes: float, rate: int, seed: i
     buckets = Counter[str]()
     for topic in last["topics"]:
         buckets.update(topic["buckets"])
-    quarter = len(busy.samples_mib) // 4
     return {
         "records": traffic.written,
         "recordsPerSecond": rate,
@@ -302,19 +302,36 @@ def measure(clusters: Clusters, folder: Path, minutes: float, rate: int, seed: i
         "idleCores": round(idle_rate, 3),
         "busyCores": [round(one, 3) for one in rates],
         "shareOfMachine": round((rates[0] - idle_rate) / (os.cpu_count() or 1), 4),
-        "memoryMib": [round(statistics.median(busy.samples_mib[at : at + quarter])) for at in (quarter, 3 * quarter)],
+        "memoryMib": parts(busy.samples_mib),
     }
 
 
+def parts(samples: Sequence[int]) -> list[int]:
+    """Return the medians of the twelfths of a run. The process of the second half is another one than the first's."""
+    size = max(1, len(samples) // PARTS)
+    return [round(statistics.median(samples[at : at + size] or samples[-1:])) for at in range(0, size * PARTS, size)]
+
+
+def flat(medians: Sequence[int]) -> bool:
+    """Whether both processes hold no more at their end than when they were warm, in their third twelfth."""
+    half = PARTS // 2
+    return all(one[-1] <= one[2] * GROWN_MAX for one in (medians[:half], medians[half:]))
+
+
 def _sampled(meter: Meter, process: "subprocess.Popen[bytes]", seconds: float) -> float:
-    """Sample the audit for some seconds; return how many cores it used."""
+    """Sample the audit for some seconds; return how many cores it used. The progress says so for each minute."""
     meter.sample(process.pid)
     before, began = meter.cpu_s, time.monotonic()
+    minute_s, used_s = began, before
     while (now := time.monotonic()) < began + seconds:
         if process.poll() is not None:
             raise BenchmarkError(f"audit: must run on (got exit code {process.returncode}).")
         time.sleep(min(1.0, began + seconds - now))
         meter.sample(process.pid)
+        if time.monotonic() >= minute_s + 60:
+            cores = (meter.cpu_s - used_s) / (time.monotonic() - minute_s)
+            tables.log(f"  {(time.monotonic() - began) / 60:.0f} min: {cores:.3f} cores, {meter.samples_mib[-1]} MiB")
+            minute_s, used_s = time.monotonic(), meter.cpu_s
     return (meter.cpu_s - before) / seconds
 
 
@@ -358,7 +375,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     exact = not row["falseBuckets"] and not row["notExactly"]
     exact = exact and row["buckets"].get("late", 0) == row["lateInjected"]
-    judged = {"exact": exact, "cpu": row["shareOfMachine"] <= CPU_MAX}
+    judged = {"exact": exact, "cpu": row["shareOfMachine"] <= CPU_MAX, "memory": flat(row["memoryMib"])}
     versions = {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]}
     kept = {"benchmark": "audit", "date": tables.today(), "machine": described, "versions": versions}
     tables.keep(given.output, kept | {"row": row, "judged": judged})

@@ -31,7 +31,7 @@ def command(
     ] = 60,
     every_s: Annotated[
         int, typer.Option("--every", min=1, max=86_400, help="Seconds from the start of one reading to the next.")
-    ] = 10,
+    ] = 20,
     listen: Annotated[
         str | None, typer.Option("--listen", metavar="ADDRESS:PORT", help="Serve /metrics there.")
     ] = None,

@@ -178,7 +178,7 @@ class Audit(Model):
     """Image of the job, as that of `run`. Without it that one."""
     image_pull_secrets: tuple[SecretName, ...] = ()
     """Secrets with which the image is pulled."""
-    every_seconds: Span = 10
+    every_seconds: Span = 20
     """Seconds from the start of one reading of both sides to the next."""
     bucket_seconds: Span = 60
     """Seconds of record timestamps that are counted together. A change needs an empty claim."""

@@ -34,7 +34,7 @@ class Options:
 
     bucket_s: int = 60
     within_s: int = 60
-    every_s: int = 10
+    every_s: int = 20
     keep_s: int = 7 * 86_400
 
 

@@ -100,7 +100,7 @@ def _run(
     audit: Audit, environment: Mapping[str, str], written: _Written, every_s: int, ends: float | None
 ) -> AuditDocument:
     """Read and write until the time is over: at least once."""
-    with session(environment) as spark:
+    with session(environment, endless=True) as spark:
         while True:
             began = time.monotonic()
             audit.round(spark)

@@ -54,6 +54,20 @@ REQUIRED = {
     "kafka.errors.regex": REDACTED,
     "spark.sql.redaction.options.regex": REDACTED,
 }
+# What an endless job needs beside that: it reads the same partitions of both sides again and again, a little each time.
+ENDLESS = {
+    # A new consumer for a partition costs more than the records of some seconds.
+    "spark.kafka.consumer.cache.capacity": "64",
+    "spark.sql.shuffle.partitions": "1",  # sums of few rows
+}
+# The optimising compiler is for what runs for each record. By the JVM's own thresholds it optimises the planner too,
+# which runs a few times a minute, and takes more of a processor for it in the first hour than all records do.
+ENDLESS_JAVA = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
 LOG4J = """rootLogger.level = off
 rootLogger.appenderRef.stderr.ref = console
 appender.console.type = Console
@@ -87,17 +101,19 @@ def session(
     environment: Mapping[str, str],
     *,
     small: bool = False,
+    endless: bool = False,
     options: Sequence[str] = (),
     stop_s: float = session_end.STOP_S,
 ) -> Iterator[SparkSession]:
     """Yield a Spark session on this machine's cores; its JVM and all its folders are gone afterwards.
 
-    A small job is over before an optimising compiler pays: it runs with the quick one only. `options` are more options
-    of its JVM, which must end within `stop_s`. Under `spark-submit` the session has the configuration that was
-    submitted, and none of these counts.
+    A small job is over before an optimising compiler pays: it runs with the quick one only. An endless one reads little
+    at a time. `options` are more options of its JVM, which must end within `stop_s`. Under `spark-submit` the session
+    has the configuration that was submitted, with what the job needs; no option of the JVM counts.
     """
+    needed = REQUIRED | (ENDLESS if endless else {})
     if is_submitted(environment):
-        with _submitted_session() as given:
+        with _submitted_session(needed) as given:
             yield given
         return
     folder = Path(tempfile.mkdtemp(prefix="rt-inventory-spark-"))
@@ -113,6 +129,8 @@ def session(
             java.append(f"-Duser.home={folder}")  # nor a home, without which Spark's search for packages ends it
         if small:
             java.append("-XX:TieredStopAtLevel=1")
+        if endless:
+            java += ENDLESS_JAVA
         classes = environment.get("RT_INVENTORY_SPARK_CLASSES", "")
         if Path(classes).is_file():
             java.append(f'"-XX:SharedArchiveFile={classes}"')  # one that does not fit is passed over
@@ -129,7 +147,7 @@ def session(
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.shuffle.partitions": "4",
             "spark.sql.adaptive.enabled": "false",
-            **REQUIRED,
+            **needed,
         }
         if jars := environment.get("RT_INVENTORY_SPARK_JARS"):
             settings["spark.driver.extraClassPath"] = ":".join(str(jar) for jar in connector_jars(Path(jars)))
@@ -199,8 +217,8 @@ def is_submitted(environment: Mapping[str, str]) -> bool:
 
 
 @contextmanager
-def _submitted_session() -> Iterator[SparkSession]:
-    """Yield a session with the configuration that was submitted, and with REQUIRED whatever that says.
+def _submitted_session(needed: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Yield a session with the configuration that was submitted, and with what is needed whatever that says.
 
     The JVM is there before the job and ends after it. Raises SessionError if Spark does not start or has no connector.
     """
@@ -208,7 +226,7 @@ def _submitted_session() -> Iterator[SparkSession]:
     spark: SparkSession | None = None
     try:
         try:
-            spark = SparkSession.Builder().config(conf=_configuration(folder)).getOrCreate()
+            spark = SparkSession.Builder().config(conf=_configuration(folder, needed)).getOrCreate()
         except Exception as error:
             message = f"Spark: must start as submitted (got {_reason(error)}). Check --master and the --conf options."
             raise SessionError(message) from None
@@ -227,12 +245,12 @@ def _submitted_session() -> Iterator[SparkSession]:
                 parts.callback(session_end.stop, spark)
 
 
-def _configuration(folder: Path) -> SparkConf:
+def _configuration(folder: Path, needed: Mapping[str, str]) -> SparkConf:
     SparkContext._ensure_initialized()
     found = SparkConf()  # with everything that was submitted, since the JVM is known
     for name, value in {**SUBMITTED_DEFAULTS, "spark.sql.warehouse.dir": str(folder / "warehouse")}.items():
         found.setIfMissing(name, value)
-    for name, value in REQUIRED.items():
+    for name, value in needed.items():
         found.set(name, value)
     return found
 
