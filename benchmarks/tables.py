@@ -76,6 +76,7 @@ def filled(text: str) -> str:
         "failover": _failover,
         "distance": _distance,
         "soak": _soak,
+        "audit": _audit,
         "nemesis": _nemesis,
         "follow": _follow,
         "nemesis_recovery": _nemesis_recovery,
@@ -174,10 +175,27 @@ def _soak(result: dict[str, Any]) -> str:
     return _where(result) + _table(("soak", ""), rows)
 
 
+def _audit(result: dict[str, Any]) -> str:
+    row = result["row"]
+    rows = [
+        ("minutes, records/s", f"{row['minutes']:g}, {_spaced(row['recordsPerSecond'])}"),
+        ("buckets", ", ".join(f"{_spaced(number)} {state}" for state, number in row["buckets"].items())),
+        ("buckets with faults that it gives exactly", f"{row['foundExactly']} of {row['faultyBuckets']}"),
+        ("held back beyond their time, of which no other fault was", row["lateInjected"]),
+        ("buckets without faults that it takes for faulty", len(row["falseBuckets"])),
+        ("cores while nothing is written", row["idleCores"]),
+        ("cores before the kill and after it", ", ".join(map(str, row["busyCores"]))),
+        ("share of all cores beyond the former, before the kill", f"{row['shareOfMachine']:.1%}"),
+        ("MiB, medians of twelfths of the run", ", ".join(map(str, row["memoryMib"]))),
+    ]
+    return _where(result) + _table(("audit", ""), rows)
+
+
 def _nemesis(result: dict[str, Any]) -> str:
     rows = [
         (
             row["seed"],
+            f"{row['minutes']:g}",
             sum(row["faults"].values()),
             f"{row['agree']} of {row['verdicts']}",
             _spaced(row["acknowledged"]),
@@ -195,11 +213,21 @@ def _nemesis(result: dict[str, Any]) -> str:
     for row in result["rows"]:
         kinds.update(row["faults"])
     head = (
-        *("seed", "faults", "verdicts that are true", "acknowledged", "lost", "skipped", "copied again", "aborted"),
+        *(
+            "seed",
+            "minutes",
+            "faults",
+            "verdicts that are true",
+            "acknowledged",
+            "lost",
+            "skipped",
+            "copied again",
+            "aborted",
+        ),
         *("the audit's buckets", "positions followed exactly", ""),
     )
     faults = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
-    return f"{_where(result)}{_table(head, rows)}\nFaults, {result['minutes']:g} minutes a seed: {faults}.\n"
+    return f"{_where(result)}{_table(head, rows)}\nFaults of all seeds: {faults}.\n"
 
 
 def _follow(result: dict[str, Any]) -> str:

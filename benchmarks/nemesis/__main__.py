@@ -2,14 +2,17 @@
 
 Run: `python -m benchmarks.nemesis --seed 1 --minutes 3`. Truth is what the brokers acknowledged to the producers, and a
 plain reading of both sides. In each phase a random schedule cuts, delays and resets the line between the sites, and
-stops or kills the brokers and the worker, lets members leave their groups, adds partitions, creates a topic again, and
-turns a producer's clock. Then all of it is healed, and the job must find what is true, to the record: nothing
-acknowledged is lost, no group skips. The same seed has the same faults. Needs no running sandbox, uses free
-ports of 127.0.0.1, stops by itself and leaves nothing but the results file.
+stops or kills the brokers and the worker, lets the disk of a broker be full, lets members leave their groups, adds
+partitions, creates a topic again, and turns a producer's clock. Then all of it is healed, and the job must find what is
+true, to the record: nothing acknowledged is lost, no group skips. The same seed has the same faults. Needs no running
+sandbox, uses free ports of 127.0.0.1, stops by itself and leaves nothing but the results file. That keeps the rows of
+other seeds, so that many seeds can be run a few at a time.
 """
 
 import argparse
+import json
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -39,6 +42,7 @@ from sandbox.toolchain import ToolchainError, Tools, locate
 
 RESULT = tables.RESULTS / "nemesis.json"
 MINUTES, ANSWER_S = 3.0, 150.0
+FULL_BYTES = 4096  # of a file, beyond which a write fails; logs and the index of one are larger
 RUNS_WITHIN_S, LOOK_S = 180.0, 2.0
 LINES = {
     Fault.CUT: Conditions(cut=True),
@@ -79,6 +83,8 @@ class Nemesis:
                 os.kill(self._clusters.pid(fault.on), signal.SIGSTOP)
             case Fault.KILL:
                 self._clusters.processes.kill(fault.on)
+            case Fault.FULL_DISK:
+                self._fill_disk(fault.on, full=True)
             case Fault.LEAVE:
                 self._traffic.away.add(fault.on)
             case Fault.ADD_PARTITION:
@@ -98,10 +104,24 @@ class Nemesis:
                 self._clusters.start_worker(wait=False)
             case Fault.KILL:
                 self._clusters.start_broker(fault.on)
+            case Fault.FULL_DISK if self._clusters.processes.alive(fault.on):
+                self._fill_disk(fault.on, full=False)
+            case Fault.FULL_DISK:
+                self._clusters.start_broker(fault.on)
             case Fault.LEAVE:
                 self._traffic.away.remove(fault.on)
             case Fault.AHEAD | Fault.BEHIND:
                 self._traffic.skew_ms = 0
+
+    def _fill_disk(self, broker: str, *, full: bool) -> None:
+        """Let each write to a file of a broker fail, or let it write as this process may.
+
+        The system's error is another one (EFBIG) than where the disk is full (ENOSPC), and the broker does the same: it
+        takes the folder of its logs offline, and ends because it has no other. It needs no disk of its own, nor root.
+        """
+        now, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        limits = (FULL_BYTES if full else now, most)
+        resource.prlimit(self._clusters.pid(broker), resource.RLIMIT_FSIZE, limits)
 
     def heal(self) -> None:
         """Wait until everything answers and copies: a worker that ended is started, a task that failed restarted."""
@@ -215,28 +235,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     described, rows = tables.describe(), list[dict[str, Any]]()
     try:
         tools = locate()
+        versions = {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]}
         for seed in range(options.seed, options.seed + options.seeds):
-            rows.append(ran(tools, seed, options.minutes))
+            rows.append({"date": tables.today(), "minutes": options.minutes, **ran(tools, seed, options.minutes)})
             tables.log(f"seed {seed}: " + ("holds" if holds(rows[-1]) else f"does not hold: {rows[-1]['differences']}"))
+            kept = {"benchmark": "nemesis", "date": tables.today(), "machine": described, "versions": versions}
+            tables.keep(options.output, kept | {"rows": with_others(options.output, rows)})
     except (BenchmarkError, ToolchainError, ProcessError, NetworkError, KafkaException) as error:
         tables.log(f"error: {error} Replay: {_replay(options.seed + len(rows), options.minutes)}")
         return 2
-    tables.keep(
-        options.output,
-        {
-            "benchmark": "nemesis",
-            "date": tables.today(),
-            "machine": described,
-            "versions": {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]},
-            "minutes": options.minutes,
-            "rows": rows,
-        },
-    )
     for row in rows:
         if not holds(row):
             tables.log(f"does not hold: {row}. Replay: {_replay(row['seed'], options.minutes)}")
     tables.log(f"{sum(map(holds, rows))} of {len(rows)} seeds hold; written: {options.output}")
     return 0 if all(map(holds, rows)) else 1
+
+
+def with_others(result: Path, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows together with those of other seeds that a result has, by seed."""
+    known = json.loads(result.read_text(encoding="utf-8"))["rows"] if result.exists() else []
+    return sorted({row["seed"]: row for row in [*known, *rows]}.values(), key=lambda row: row["seed"])
 
 
 def _replay(seed: int, minutes: float) -> str:

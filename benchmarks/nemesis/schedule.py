@@ -22,6 +22,8 @@ class Fault(StrEnum):
     """SIGSTOP, and SIGCONT at the end."""
     KILL = "kill"
     """SIGKILL; started again at the end."""
+    FULL_DISK = "full disk"
+    """A broker can write to no file, as where its disk is full; started again at the end if it has ended for that."""
     LEAVE = "leave"
     """A member leaves its group, and joins it again at the end."""
     ADD_PARTITION = "add partition"
@@ -42,6 +44,7 @@ TARGETS: Mapping[Fault, tuple[str, ...]] = {
     **dict.fromkeys(NETWORK, (LINE,)),
     Fault.PAUSE: PROCESSES,
     Fault.KILL: PROCESSES,
+    Fault.FULL_DISK: (SOURCE, TARGET),
     Fault.LEAVE: tuple(GROUP_KINDS),
     Fault.ADD_PARTITION: (KEYED,),
     Fault.RECREATE: (RECREATED,),

@@ -44,13 +44,20 @@ class Bench(JobBench):
         return topic if naming == "identity" else f"{self.request['mirror']['source_alias']}.{topic}"
 
     def topic(
-        self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None, naming: str = "identity"
+        self,
+        name: str,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+        naming: str = "identity",
+        within_s: float = _ANSWER_S,
     ) -> str:
         """Make a topic on both sides."""
         for side, called in zip(SIDES, (name, self.target_name(name, naming)), strict=True):
             admin = AdminClient(self.client(side))
-            made = admin.create_topics([NewTopic(called, partitions, 1, config=dict(config or {}))])
-            made[called].result(_ANSWER_S)
+            made = admin.create_topics(
+                [NewTopic(called, partitions, 1, config=dict(config or {}))], request_timeout=within_s
+            )
+            made[called].result(within_s)
         return name
 
     def create_again(self, side: str, topic: str, partitions: int = 1) -> None:
@@ -76,9 +83,14 @@ class Bench(JobBench):
 
     def write(self, side: str, topic: str, records: Iterable[Record], partition: int = 0) -> None:
         """Write records to one partition, in their order."""
+        self.write_partitions(side, topic, {partition: records})
+
+    def write_partitions(self, side: str, topic: str, records: Mapping[int, Iterable[Record]]) -> None:
+        """Write the records of several partitions, of each in their order."""
         producer = self._producer(side)
-        for record in records:
-            produce(producer, topic, partition, record)
+        for partition, of_it in records.items():
+            for record in of_it:
+                produce(producer, topic, partition, record)
         assert producer.flush(_ANSWER_S) == 0
 
     def write_raw(self, side: str, topic: str, records: Iterable[Record], partition: int = 0) -> None:
@@ -124,7 +136,7 @@ class Bench(JobBench):
     def _producer(self, side: str, more: Mapping[str, Any] | None = None) -> Producer:
         # Idempotent: a retry neither doubles nor reorders what a test counts.
         return Producer(
-            {**self.client(side), "enable.idempotence": True, "message.max.bytes": 2_000_000, **(more or {})}
+            {**self.client(side), "enable.idempotence": True, "message.max.bytes": 11 * 2**20, **(more or {})}
         )
 
 

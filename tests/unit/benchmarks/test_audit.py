@@ -13,8 +13,8 @@ def test_memory_is_given_by_twelfths_of_the_run() -> None:
 @pytest.mark.parametrize(
     ("second_half", "expected"),
     [
-        ([800, 900, 1000, 1000, 1050, 1099], True),
-        ([800, 900, 1000, 1000, 1050, 1101], False),
+        ([800, 900, 950, 1000, 1050, 1099], True),
+        ([800, 900, 950, 1000, 1050, 1101], False),
         ([300, 400, 1000, 900, 900, 900], True),
     ],
 )

@@ -1,9 +1,12 @@
 """The faults of a nemesis: the same for a seed, within the time, never two at once on one target."""
 
+import json
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
+from benchmarks.nemesis.__main__ import with_others
 from benchmarks.nemesis.schedule import (
     COMMAND_AT_S,
     CONTROL_PLANE,
@@ -45,6 +48,14 @@ def test_every_fault_and_every_target_occurs_in_some_seed() -> None:
 def test_a_time_without_room_for_a_fault_is_refused() -> None:
     with pytest.raises(ValueError, match=r"seconds must be > 12\.0"):
         schedule(1, 0, 12)
+
+
+def test_seeds_are_added_to_those_that_a_result_has(tmp_path: Path) -> None:
+    result = tmp_path / "nemesis.json"
+    assert with_others(result, [{"seed": 2, "lost": 0}]) == [{"seed": 2, "lost": 0}]
+    result.write_text(json.dumps({"rows": [{"seed": 1, "lost": 0}, {"seed": 3, "lost": 0}]}), encoding="utf-8")
+    found = with_others(result, [{"seed": 2, "lost": 0}, {"seed": 3, "lost": 1}])
+    assert found == [{"seed": 1, "lost": 0}, {"seed": 2, "lost": 0}, {"seed": 3, "lost": 1}]
 
 
 def test_a_record_acknowledged_without_an_offset_is_looked_for_in_the_log() -> None:
