@@ -23,6 +23,8 @@ IN_FOLDER = $(if $(FOLDER),--folder "$(FOLDER)")
 POLICY_CONFIG = $(if $(FOLDER),$(wildcard $(FOLDER)/policy.$(STACK).json))
 POLICIES = $(if $(FOLDER),$(CURDIR)/)policies$(if $(POLICY_CONFIG), --policy-pack-config "$(abspath $(POLICY_CONFIG))")
 DOCUMENTS ?= reports/pipeline
+# What a diff compares with: the commit before, which is the base in the merge of a pull request that GitHub checks out.
+BASE ?= HEAD^1
 SBOM ?= reports/sbom.cdx.json
 # The tool that writes requirements.lock.
 UV ?= uv==0.13.9
@@ -43,7 +45,7 @@ export PYTHONDONTWRITEBYTECODE =
 .SILENT:
 .PHONY: help setup setup-fast setup-spark python bench soak demo strimzi render policy dashboards test test-fast test-jvm
 .PHONY: test-nightly lint format lock sbom
-.PHONY: setup-pipeline cloud-config kubeconfig preview comment up verify drift drill summary state-bucket clean
+.PHONY: setup-pipeline cloud-config kubeconfig diff preview comment up verify drift drill summary state-bucket clean
 
 help: ## this list
 	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F '\t' '{ line = sprintf("  make %-14s", $$1); \
@@ -89,12 +91,17 @@ cloud-config: setup-fast ## a configuration that gets credentials of the role AW
 kubeconfig: setup-fast ## a kubeconfig without a credential, for the API server KUBE_SERVER
 	$(VENV)/python -m ops pipeline kubeconfig $(IN_FOLDER)
 
+diff: setup-fast ## what changes in a stack's manifests since BASE=HEAD^1 and what the policy pack finds, without any access: STACK=stg
+	$(STACK_GIVEN)
+	$(VENV)/python -m ops pipeline diff --stack "$(STACK)" --base "$(BASE)" $(IN_FOLDER) --documents "$(DOCUMENTS)"
+
 preview: setup-pipeline ## what an update would change and what the policy pack finds in it: STACK=stg
 	$(STACK_GIVEN)
 	$(VENV)/python -m ops policy --stack "$(STACK)" $(IN_FOLDER) --out "$(DOCUMENTS)"
 
-comment: setup-fast ## put the previews into the pull request's one comment: STACKS="dev stg", those that must have one
-	$(VENV)/python -m ops pipeline comment --documents "$(DOCUMENTS)" $(foreach stack,$(STACKS),--stack "$(stack)")
+comment: setup-fast ## put diffs and previews into the pull request's one comment: STACKS="dev stg", those that must have a diff
+	$(VENV)/python -m ops pipeline comment --documents "$(DOCUMENTS)" $(foreach stack,$(STACKS),--stack "$(stack)") \
+		$(if $(filter true,$(PREVIEW_WITH_CREDENTIALS)),--previewed)
 
 # --foreground: Pulumi is interrupted once; the second time it would end without releasing the lock of the state.
 up: setup-pipeline ## bring a stack up behind the policy gate, without a question: STACK=stg

@@ -3,6 +3,9 @@
 They are for GitOps tools, and need neither an engine nor a cluster: the program itself runs against a recorder in the
 engine's place, so that what is rendered is what `pulumi up` would create. Owns what the recorder answers: addresses
 that the settings give away, no secret value. Exit 0, or 2 with the problems.
+
+`--placeholders` renders what is compared and never applied: an address that only the running cluster knows becomes
+`<listener>.<cluster>.invalid`. `--resources FILE` also writes what the policy pack judges, see `policies.judging`.
 """
 
 import argparse
@@ -18,12 +21,12 @@ from typing import Any
 
 import pulumi
 import yaml
-from pulumi.runtime import mocks
+from pulumi.runtime import mocks, rpc
 from pulumi.runtime.settings import get_root_resource
 
 from components.kafka.break_glass import LABEL as BREAK_GLASS_LABEL
 from components.verification_run import whole_numbers
-from contract.files import NewFile, replace_files
+from contract.files import NewFile, replace_files, replace_text
 from settings import NAMESPACE, SettingsError, Stack
 from settings.cluster import listener_address
 from settings.files import load, read_config
@@ -36,6 +39,7 @@ _ENCODED = base64.b64encode(_PLACEHOLDER.encode()).decode()
 _SECRET_FIELDS = ("data", "stringData")
 _SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d"  # noqa: S105  # marks a Pulumi secret on the wire
 Manifest = dict[str, Any]
+Resource = dict[str, Any]
 HEADER = "# Rendered from the stack's settings; a change here is lost at the next rendering.\n"
 
 
@@ -49,7 +53,9 @@ class _Recorder(mocks.Mocks):
 
     settings: Stack
     others: Mapping[str, Mapping[str, Any]]
+    placeholders: bool = False
     registered: list[Manifest] = field(default_factory=list)
+    declared: list[Resource] = field(default_factory=list)
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         if args.typ == "pulumi:pulumi:StackReference":
@@ -61,7 +67,7 @@ class _Recorder(mocks.Mocks):
         if args.typ.startswith("kubernetes:"):
             self.registered.append(args.inputs)
             if args.inputs.get("kind") in CLUSTER_KINDS.values():
-                outputs["status"] = _status(self.settings)
+                outputs["status"] = _status(self.settings, placeholders=self.placeholders)
         if args.typ.startswith("random:"):
             outputs["result"] = _PLACEHOLDER
         if args.typ.startswith("pulumi-python:dynamic"):
@@ -74,6 +80,21 @@ class _Recorder(mocks.Mocks):
         return {"outputs": self.others.get(str(args.args["name"]).rsplit("/", 1)[-1], {})}, []
 
 
+class _Monitor(mocks.MockMonitor):
+    """Keeps what the engine would send to a policy pack, which the recorder is not given: a resource's protection."""
+
+    def __init__(self, recorder: _Recorder) -> None:
+        super().__init__(recorder)
+        self._declared = recorder.declared
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802  # the base class names it so
+        answer = super().RegisterResource(request)  # type: ignore[no-untyped-call]  # the SDK's
+        if request.type.startswith("kubernetes:"):
+            props = rpc.deserialize_properties(request.object)
+            self._declared.append({"type": request.type, "urn": answer.urn, "props": props, "protect": request.protect})
+        return answer
+
+
 def manifests(folder: Path, stack: str) -> list[Manifest]:
     """Return the Kubernetes objects of a stack whose file lies in the folder, beside those of its sources.
 
@@ -81,27 +102,33 @@ def manifests(folder: Path, stack: str) -> list[Manifest]:
     mistakes of a stack file and RenderError if an address cannot be known ahead. Copies of what Pulumi knows are left
     out: without Pulumi there is nothing to copy.
     """
-    recorder, _ = _recorded(folder, stack, ())
+    return _manifests(_recorded(folder, stack, ())[0])
+
+
+def _manifests(recorder: _Recorder) -> list[Manifest]:
     return [_plain(inputs) for inputs in recorder.registered if not _is_of_pulumi(inputs)]
 
 
-def _recorded(folder: Path, stack: str, asking: tuple[str, ...]) -> tuple[_Recorder, dict[str, Any]]:
+def _recorded(
+    folder: Path, stack: str, asking: tuple[str, ...], *, placeholders: bool = False
+) -> tuple[_Recorder, dict[str, Any]]:
     path = folder / f"Pulumi.{stack}.yaml"
     settings = load(path)
     sources = {str(mirror.source.stack) for mirror in settings.mirrors if mirror.source.stack is not None}
     # Two sites that mirror each other need no more than each other's cluster and users.
-    others = {source: _recorded(folder, source, (*asking, stack))[1] for source in sorted(sources - set(asking))} | {
-        source: _described(folder, source) for source in sorted(sources & set(asking))
-    }
-    recorder = _Recorder(settings, others)
+    others = {
+        source: _recorded(folder, source, (*asking, stack), placeholders=placeholders)[1]
+        for source in sorted(sources - set(asking))
+    } | {source: _described(folder, source, placeholders=placeholders) for source in sorted(sources & set(asking))}
+    recorder = _Recorder(settings, others, placeholders)
     return recorder, _program(folder, stack, path, recorder)
 
 
-def _described(folder: Path, stack: str) -> dict[str, Any]:
+def _described(folder: Path, stack: str, *, placeholders: bool = False) -> dict[str, Any]:
     """Outputs of a stack without its mirrors and without the rights that its users have by them."""
     path = folder / f"Pulumi.{stack}.yaml"
     settings = load(path).model_copy(update={"mirrors": ()})
-    return _program(folder, stack, path, _Recorder(settings, {}), with_mirrors=False)
+    return _program(folder, stack, path, _Recorder(settings, {}, placeholders), with_mirrors=False)
 
 
 def _program(folder: Path, stack: str, path: Path, recorder: _Recorder, *, with_mirrors: bool = True) -> dict[str, Any]:
@@ -114,7 +141,8 @@ def _program(folder: Path, stack: str, path: Path, recorder: _Recorder, *, with_
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    mocks.set_mocks(recorder, project=NAMESPACE, stack=stack, organization="organization", preview=False)
+    monitor = _Monitor(recorder)
+    mocks.set_mocks(recorder, NAMESPACE, stack, preview=False, monitor=monitor, organization="organization")
     pulumi.runtime.set_all_config(config)
     pulumi.runtime.settings.SETTINGS.root_directory = str(folder.resolve())
     pulumi.runtime.settings.SETTINGS.rpc_manager.clear()
@@ -137,11 +165,13 @@ def _program(folder: Path, stack: str, path: Path, recorder: _Recorder, *, with_
         loop.close()
 
 
-def _status(settings: Stack) -> dict[str, Any]:
+def _status(settings: Stack, *, placeholders: bool) -> dict[str, Any]:
     cluster = settings.cluster
     found = []
     for listener in {each.name: each for each in (cluster.client_listener, cluster.outside_listener)}.values():
         servers = listener_address(cluster, listener)
+        if servers is None and placeholders:
+            servers = f"{listener.name}.{cluster.name}.invalid:{listener.port}"
         if servers is None:
             fix = "cluster.expose.host" if cluster.expose else "its host, or name another listener in cluster.listener"
             raise RenderError(
@@ -213,14 +243,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     render.add_argument("--stack", required=True, help="name of the stack, for example stg")
     render.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder for the manifests")
     render.add_argument("--folder", type=Path, default=Path(), metavar="DIR", help="folder of the stack files")
+    render.add_argument("--placeholders", action="store_true", help="stand-ins for addresses that are not known ahead")
+    render.add_argument("--resources", type=Path, metavar="FILE", help="JSON file of what the policy pack judges")
     given = parser.parse_args(arguments)
     try:
-        found = manifests(given.folder, given.stack)
+        recorder, _ = _recorded(given.folder, given.stack, (), placeholders=given.placeholders)
+        found = _manifests(recorder)
     except (SettingsError, RenderError, pulumi.RunError) as error:
         sys.stderr.write(f"stack {given.stack}: cannot be rendered:\n{error}\n")
         return 2
     try:
         write(given.out, found)
+        if given.resources is not None:
+            replace_text(given.resources, json.dumps(recorder.declared), new_mode=0o600)
     except OSError as error:
         sys.stderr.write(f"folder {given.out}: must be writable (got {error.strerror}).\n")
         return 2

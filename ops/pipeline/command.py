@@ -37,19 +37,20 @@ Exit codes: 0 done; 1 something was found (drift, a check that does not hold); 2
 def comment_command(
     folder: Documents = documents.FOLDER,
     stacks: Annotated[
-        list[str] | None, typer.Option("--stack", "-s", help="Stack that must have a preview. May be repeated.")
+        list[str] | None, typer.Option("--stack", "-s", help="Stack that must have a diff. May be repeated.")
     ] = None,
+    previewed: Annotated[bool, typer.Option("--previewed", help="These stacks must have a preview too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Report the previews in one comment of the pull request, which is replaced each time.
+    """Report diffs and previews in one comment of the pull request, which is replaced each time.
 
-    A stack that must have a preview and has none is reported as one that failed.
+    A stack that must have one and has none is reported as one that failed.
     Needs GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_TOKEN, with the permission to write to pull requests.
     """
     from ops.pipeline import comment
 
     with guard(as_json, debug=False):
-        text = documents.report(documents.previews(folder, stacks or ()))
+        text = documents.report(documents.of_pull_request(folder, stacks or (), previewed=previewed))
         address = comment.write(text, comment.pull_request(os.environ))
         _answer(as_json, {"comment": address}, address)
 
@@ -63,6 +64,35 @@ def summary_command(folder: Documents = documents.FOLDER, as_json: AsJson = Fals
             with Path(file).open("a", encoding="utf-8") as out:
                 out.write(text)
         _answer(as_json, {"markdown": text}, "" if file else text.rstrip("\n"))
+
+
+@app.command("diff")
+def diff_command(
+    stack: Stack,
+    base: Annotated[str, typer.Option("--base", help="Commit to compare with.")] = "HEAD^1",
+    folder: Documents = documents.FOLDER,
+    project: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+) -> None:
+    """Show what differs between a stack's manifests and those of a base, and judge them by the policy pack.
+
+    Needs no Pulumi, cluster, state or identity.
+
+    Example: [bold]python -m ops pipeline diff --stack stg --base origin/main[/bold]
+    """
+    from ops.pipeline import diff
+
+    with guard(as_json, debug=False):
+        with _documented_error(folder, documents.DIFF, stack):
+            log(f"diff: manifests of stack {stack}, here and of {base}")
+            found = diff.compare(stack, project, base)
+            documents.write(folder, documents.DIFF, stack, found)
+        error = found["base"]["error"]
+        shown = found["diff"] or (f"not compared: {error}" if error else f"no difference: stack {stack}")
+        lines = [f"{each['level']} {each['rule']}: {each['message']}" for each in found["findings"]]
+        _answer(as_json, found, "\n".join([shown.rstrip("\n"), *lines]))
+    if not found["summary"]["passed"]:
+        raise typer.Exit(EXIT_FAILED)
 
 
 @app.command("verify")

@@ -1,13 +1,14 @@
 """The documents that the steps of a pipeline leave, as JSON files in one folder, and the Markdown that shows them.
 
 The Markdown is for the comment of a pull request and the summary of a run. It names properties, rules and numbers,
-never a secret; of values only what a rule's message or an error names.
+never a secret; of values only what a rule's message or an error names, and the lines of manifests in a diff.
 
-A file's name is made of what it is about: preview-STACK, drift-STACK, verification-STACK, drill. A step that
-fails leaves `{"error": ...}`, so that it is reported and not missed.
+A file's name is made of what it is about: diff-STACK, preview-STACK, drift-STACK, verification-STACK, drill. A step
+that fails leaves `{"error": ...}`, so that it is reported and not missed.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,8 @@ from contract.terminal import visible
 from ops.errors import OpsError
 
 FOLDER = Path("reports/pipeline")
-PREVIEW, DRIFT, VERIFICATION, DRILL = "preview", "drift", "verification", "drill"
-KINDS = (PREVIEW, DRIFT, VERIFICATION, DRILL)
+DIFF, PREVIEW, DRIFT, VERIFICATION, DRILL = "diff", "preview", "drift", "verification", "drill"
+KINDS = (DIFF, PREVIEW, DRIFT, VERIFICATION, DRILL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,16 +67,24 @@ def read(folder: Path) -> list[Document]:
     ]
 
 
-def previews(folder: Path, expected: Sequence[str] = ()) -> list[Document]:
-    """Return the previews; an expected stack without one is an error of its own. Raises OpsError if there is none."""
-    found = [document for document in read(folder) if document.kind == PREVIEW]
-    known = {document.stack for document in found}
-    why = {"error": "Its job ended before the preview. See the run."}
+def of_pull_request(folder: Path, stacks: Sequence[str], *, previewed: bool) -> list[Document]:
+    """Return the diffs and previews.
+
+    A stack of these without a diff, or without a preview if there are `previewed` ones, is an error of its own.
+
+    Raises:
+        OpsError: there is neither a diff nor a preview.
+    """
+    found = [document for document in read(folder) if document.kind in (DIFF, PREVIEW)]
+    known = {(document.kind, document.stack) for document in found}
     found += [
-        Document(kind=PREVIEW, stack=stack, content=why) for stack in map(stack_name, expected) if stack not in known
+        Document(kind=kind, stack=stack, content={"error": f"Its job ended before the {kind}. See the run."})
+        for kind in (DIFF, *([PREVIEW] if previewed else []))
+        for stack in map(stack_name, stacks)
+        if (kind, stack) not in known
     ]
     if not found:
-        raise OpsError(f"folder {folder}: must have a preview (got none). Run `make preview STACK=...` first.")
+        raise OpsError(f"folder {folder}: must have a diff (got none). Run `make diff STACK=...` first.")
     return sorted(found, key=lambda document: document.stack)
 
 
@@ -89,6 +98,7 @@ def _content(path: Path) -> Mapping[str, Any]:
 
 SHOWN_MAX = 50
 _PATHS_MAX = 6
+_LINES_MAX = 400
 _NO_GATE = "not judged"
 Content = Mapping[str, Any]
 
@@ -101,11 +111,27 @@ class Markdown(str):
 
 def report(documents: Sequence[Document]) -> str:
     """Return one section a kind of document; or one line if there is none."""
-    sections = ((PREVIEW, preview), (DRIFT, drift), (VERIFICATION, verification), (DRILL, drill))
+    sections = ((DIFF, diff), (PREVIEW, preview), (DRIFT, drift), (VERIFICATION, verification), (DRILL, drill))
     parts = [
         section(found) for kind, section in sections if (found := [each for each in documents if each.kind == kind])
     ]
     return "\n\n".join(parts) + "\n" if parts else "No step left a document.\n"
+
+
+def diff(documents: Sequence[Document]) -> str:
+    """Return what changes in the manifests of each stack and what the policy pack finds in them."""
+    rows = [(each.stack, _counted(each), Markdown(_gate(each))) for each in documents]
+    parts = ["## Diff", _table(("stack", "manifests", "policy gate"), rows)]
+    for each in documents:
+        if text := visible(str(each.content.get("diff") or "")):
+            lines = text.splitlines()
+            more = [f"and {len(lines) - _LINES_MAX} more lines"] if len(lines) > _LINES_MAX else []
+            parts += [f"<details><summary>{_plain(each.stack)}: diff</summary>", _code(lines[:_LINES_MAX]), *more]
+            parts += ["</details>"]
+        parts += _judged(each)
+        if reason := (each.content.get("base") or {}).get("error"):
+            parts += [f"{_plain(each.stack)}: the base cannot be rendered, so nothing is compared:", _block(reason)]
+    return "\n\n".join(parts)
 
 
 def preview(documents: Sequence[Document]) -> str:
@@ -114,10 +140,16 @@ def preview(documents: Sequence[Document]) -> str:
     parts = ["## Preview", _table(("stack", "changes", "policy gate"), rows)]
     for each in documents:
         parts += _details(each, _changes, "change", each.content.get("changes") or [])
-        parts += _details(each, _findings, "finding", each.content.get("findings") or [])
-        parts += _details(each, _findings, "active exception", each.content.get("exceptions") or [])
-        parts += _error(each)
+        parts += _judged(each)
     return "\n\n".join(parts)
+
+
+def _judged(each: Document) -> list[str]:
+    return [
+        *_details(each, _findings, "finding", each.content.get("findings") or []),
+        *_details(each, _findings, "active exception", each.content.get("exceptions") or []),
+        *_error(each),
+    ]
 
 
 def drift(documents: Sequence[Document]) -> str:
@@ -195,7 +227,9 @@ def _nested_list(value: Any, indent: str = "") -> Iterator[str]:
 
 def _counted(document: Document) -> str:
     if document.error:
-        return "preview failed"
+        return f"{document.kind} failed"
+    if (document.content.get("base") or {}).get("error"):
+        return "not compared"
     operations = [str(change.get("operation")) for change in document.content.get("changes") or []]
     counts = [f"{operations.count(name)} to {name}" for name in dict.fromkeys(operations)]
     return ", ".join(counts) or "none"
@@ -251,8 +285,17 @@ def _details(
 def _error(document: Document) -> list[str]:
     if not document.error:
         return []
-    text = "\n".join(f"    {line}" for line in visible(document.error).splitlines())
-    return [f"{_plain(document.stack) or 'Error'}:", text]
+    return [f"{_plain(document.stack) or 'Error'}:", _block(document.error)]
+
+
+def _block(text: Any) -> str:
+    return "\n".join(f"    {line}" for line in visible(str(text)).splitlines())
+
+
+def _code(lines: Sequence[str]) -> str:
+    """Lines of a diff in a fence that none of them can close."""
+    fence = "`" * max(3, 1 + max(len(ticks) for line in lines for ticks in re.findall("`*", line)))
+    return "\n".join([f"{fence}diff", *lines, fence])
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -85,7 +85,10 @@ def _once(run: Callable[..., Any], files: Files) -> Callable[..., Any]:
     A stack without sources is the same source whoever asks for it, and has been run if it was rendered itself.
     """
 
-    def remembered(folder: Path, stack: str, asking: tuple[str, ...] | None = None) -> Any:
+    def remembered(
+        folder: Path, stack: str, asking: tuple[str, ...] | None = None, *, placeholders: bool = False
+    ) -> Any:
+        assert not placeholders, "what is remembered has no placeholders"
         words = (folder, stack) if asking is None else (folder, stack, asking)
         key, alone = (run.__name__, *words, files), (run.__name__, folder, stack, files)
         if asking == () or not (key in _SOURCES or (asking and alone in _SOURCES)):

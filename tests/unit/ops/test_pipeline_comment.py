@@ -213,7 +213,7 @@ def test_the_target_writes_the_comment_of_the_event(github: GitHub, tmp_path: Pa
     }
     before = make("comment", f"DOCUMENTS={documents}", environment=environment)
     assert before.returncode == 2
-    assert "must have a preview" in before.stderr
+    assert "must have a diff" in before.stderr
     preview = {"stack": "stg", "changes": [], "findings": [], "exceptions": [], "summary": {"passed": True}}
     (documents / "preview-stg.json").write_text(json.dumps(preview), encoding="utf-8")
     (documents / "preview-dev.json").write_text("{", encoding="utf-8")

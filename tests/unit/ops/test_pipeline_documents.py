@@ -48,15 +48,35 @@ def test_a_preview_that_failed_is_reported_as_such(tmp_path: Path) -> None:
     assert "    stack stg: must exist\n    really" in text
 
 
-def test_a_stack_whose_job_ended_before_its_preview_is_reported(tmp_path: Path) -> None:
-    report(tmp_path, preview_stg=PREVIEW)
-    text = documents.report(documents.previews(tmp_path, ["dev", "stg"]))
-    assert "| dev | preview failed | not judged |" in text
-    assert "Its job ended before the preview." in text
-    assert "| stg | 1 to update, 1 to create |" in text
-    alone = documents.previews(tmp_path / "none", ["dev", "stg"])
-    assert [document.stack for document in alone] == ["dev", "stg"]
-    assert all(document.error for document in alone)
+def test_a_diff_shows_lines_in_a_fence_that_none_of_them_closes(tmp_path: Path) -> None:
+    lines = ["--- a/topic.yaml", "+++ b/topic.yaml", "+    ```", "+    <!-- @all -->\x1b[31m"]
+    text = report(tmp_path, diff_stg={**PREVIEW, "base": {"commit": "c0ffee", "error": None}, "diff": "\n".join(lines)})
+    assert "| stg | 1 to update, 1 to create | **failed**: 1 mandatory |" in text
+    assert "````diff\n--- a/topic.yaml\n+++ b/topic.yaml\n+    ```\n+    <!-- @all -->\\x1b[31m\n````" in text
+    assert r"| mandatory | high | topic-replication | topic items: a \| b |" in text
+
+
+def test_a_long_diff_is_cut_and_says_so(tmp_path: Path) -> None:
+    lines = "\n".join(f"+{number}" for number in range(500))
+    text = report(tmp_path, diff_stg={"stack": "stg", "diff": lines})
+    assert "\n+399\n```\n\nand 100 more lines\n" in text
+    assert "+400" not in text
+
+
+@pytest.mark.parametrize("kind", ["diff", "preview"])
+def test_a_stack_whose_job_ended_before_its_document_is_reported(tmp_path: Path, kind: str) -> None:
+    report(tmp_path, **{f"{each}_stg": PREVIEW for each in ("diff", "preview")})
+    report(tmp_path, **{f"{each}_dev": PREVIEW for each in {"diff", "preview"} - {kind}})
+    text = documents.report(documents.of_pull_request(tmp_path, ["dev", "stg"], previewed=True))
+    assert f"| dev | {kind} failed | not judged |" in text
+    assert f"Its job ended before the {kind}." in text
+    assert text.count("| stg | 1 to update, 1 to create |") == 2
+
+
+def test_a_preview_is_missed_only_where_previews_are_switched_on(tmp_path: Path) -> None:
+    found = documents.of_pull_request(tmp_path, ["dev", "stg"], previewed=False)
+    assert [(document.kind, document.stack) for document in found] == [("diff", "dev"), ("diff", "stg")]
+    assert all(document.error for document in found)
 
 
 def test_a_document_that_was_not_written_to_its_end_is_an_error(tmp_path: Path) -> None:
@@ -131,9 +151,9 @@ def test_a_cut_text_keeps_its_folds_closed() -> None:
     assert documents.cut(text, len(text), "cut") == text
 
 
-def test_an_empty_folder_has_no_preview_to_report(tmp_path: Path) -> None:
-    with pytest.raises(OpsError, match=r"must have a preview \(got none\)"):
-        documents.previews(tmp_path)
+def test_an_empty_folder_has_nothing_to_report(tmp_path: Path) -> None:
+    with pytest.raises(OpsError, match=r"must have a diff \(got none\)"):
+        documents.of_pull_request(tmp_path, (), previewed=False)
     assert documents.report(documents.read(tmp_path)) == "No step left a document.\n"
 
 

@@ -24,6 +24,7 @@ RUN_IN = {
     "setup-pipeline": "tests/unit/ops/test_pipeline_identity.py",
     "cloud-config": "tests/unit/ops/test_pipeline_identity.py",
     "kubeconfig": "tests/integration/pipeline/test_pipeline.py",
+    "diff": "tests/unit/ops/test_pipeline_diff.py",
     "preview": "tests/integration/pipeline/test_pipeline.py",
     "comment": "tests/unit/ops/test_pipeline_comment.py",
     "up": "tests/integration/pipeline/test_pipeline.py",
@@ -217,13 +218,6 @@ def test_every_image_takes_its_bases_from_the_registry_that_is_given() -> None:
         assert re.findall(r"^ARG \w+_IMAGE=(?!\$\{REGISTRY\}/)", text, re.MULTILINE) == []
 
 
-def test_the_comment_waits_for_a_preview_of_every_stack() -> None:
-    matrix = jobs(FOLDER / "pull-request.yml")["preview"]["strategy"]["matrix"]["stack"]
-    printed = planned_by("comment", f"STACKS={' '.join(matrix)}")
-    assert matrix == ["dev", "stg"]
-    assert "--stack dev --stack stg" in printed
-
-
 def test_a_merge_passes_dev_its_proof_and_the_preview_before_somebody_approves_stg() -> None:
     found = jobs(FOLDER / "deploy.yml")
     assert {name: job.get("needs") for name, job in found.items()} == {"dev": None, "check": "dev", "stg": "check"}
@@ -285,11 +279,6 @@ def test_the_demo_has_a_cluster_of_its_own_and_no_identity() -> None:
     assert job["steps"][-1]["with"]["include-hidden-files"] is True
 
 
-def test_a_fork_gets_no_preview_and_no_identity() -> None:
-    preview = jobs(FOLDER / "pull-request.yml")["preview"]
-    assert preview["if"] == "github.event.pull_request.head.repo.full_name == github.repository"
-
-
 def test_a_pull_request_is_tested_without_an_identity_by_what_a_contributor_runs() -> None:
     workflow = read(FOLDER / "tests.yml")
     assert "pull_request" in workflow[True]  # YAML 1.1 reads the key `on` so
@@ -337,23 +326,24 @@ def test_a_pair_in_a_folder_passes_the_same_steps_as_the_one_here() -> None:
 
     pair, deploy = jobs(FOLDER / "pair.yml"), jobs(FOLDER / "deploy.yml")
     assert ran(pair) == {
+        "diff": ran(jobs(FOLDER / "pull-request.yml"))["diff"],
         "preview": ran(jobs(FOLDER / "pull-request.yml"))["preview"],
         "source": ran(deploy)["dev"],
         "check": ran(deploy)["check"],
         "target": ran(deploy)["stg"],
     }
-    assert [job.get("needs") for job in pair.values()] == [None, None, "source", "check"]
+    assert [job.get("needs") for job in pair.values()] == [None, None, None, "source", "check"]
     assert pair["source"]["if"] == "github.event_name == 'push'"
     assert pair["preview"]["if"] == jobs(FOLDER / "pull-request.yml")["preview"]["if"]
     assert all(job["env"]["FOLDER"] == "${{ inputs.folder }}" for job in pair.values())
     stacks = [job["env"]["STACK"] for job in pair.values()]
-    assert stacks == ["${{ matrix.stack }}", "${{ inputs.source }}", *["${{ inputs.target }}"] * 2]
+    assert stacks == [*["${{ matrix.stack }}"] * 2, "${{ inputs.source }}", *["${{ inputs.target }}"] * 2]
 
 
 def test_every_step_of_a_pair_in_a_folder_is_about_that_folder(tmp_path: Path) -> None:
     (tmp_path / "policy.west.json").write_text("{}", encoding="utf-8")
     given = (f"FOLDER={tmp_path}", "STACK=west", "TO=west")
-    for name in ("preview", "verify", "drift", "kubeconfig", "drill"):
+    for name in ("diff", "preview", "verify", "drift", "kubeconfig", "drill"):
         assert f"--folder {tmp_path}" in planned_by(name, *given), name
     up = planned_by("up", *given)
     assert f"-C {tmp_path} " in up
@@ -369,8 +359,9 @@ def test_gitlab_runs_the_same_in_the_same_order() -> None:
     github = {target(command) for place, command in commands() if not place.startswith("gitlab/")}
     gitlab = {target(command) for place, command in commands() if place.startswith("gitlab/")}
     assert github - gitlab == {"comment"} | ON_KIND | OF_PROJECT | OF_RELEASE
-    assert {job["extends"] for job in by_name.values()} == {".step"}
-    assert pipeline[".step"]["after_script"] == ["make summary"], "a step that failed must be reported too"
+    assert {name for name, job in by_name.items() if job["extends"] != ".step"} == {"diff"}
+    assert by_name["diff"]["extends"] == pipeline[".step"]["extends"] == ".report"
+    assert pipeline[".report"]["after_script"] == ["make summary"], "a step that failed must be reported too"
 
 
 @pytest.mark.parametrize("page", ["pipelines.md", "state-backend.md"])
