@@ -154,7 +154,7 @@ class Recovery:
     def _restart_dead(self, over: threading.Event) -> None:
         """Start the operator again when it has ended or does not live, as a kubelet does, unless it is under a fault.
 
-        It gives its connections up, with itself, when the API server is away for too long.
+        It waits for an API server that is away, and ends if a watch is refused for another reason.
         """
         failed = 0
         while not over.wait(PROBE_EVERY_S):

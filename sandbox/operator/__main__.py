@@ -5,10 +5,11 @@ the resources that it may concern on the work queue.
 """
 
 import argparse
+import itertools
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -169,14 +170,30 @@ def register_handlers(registry: kopf.OperatorRegistry, dispatcher: Dispatcher, s
     kopf.on.event("v1", "configmaps", registry=registry)(_namespace(dispatcher, READS_CONFIG_MAPS))
 
 
+class EndlessBackoffs(Iterable[float]):
+    """Seconds between the tries of one request, as long as the API server is away or not ready yet."""
+
+    def __iter__(self) -> Iterator[float]:
+        return itertools.chain((0.2, 0.5, 1.0), itertools.repeat(2.0))
+
+
+# kopf may hang when it stops by itself: one watch that fails ends the operator, which cancels the other watches and at
+# the same time the tasks that pause them. A watch whose request is under way takes that for a pause, and goes on.
+ENDS_WITHIN_S = 5.0
+
+
 def kopf_settings() -> kopf.OperatorSettings:
-    """kopf's settings: no events posted, nothing stored on the resources, watches that reconnect soon."""
+    """kopf's settings: no events posted, nothing stored on the resources, watches that reconnect soon and for ever.
+
+    An operator whose watch is refused all the same ends, as one in a pod would, which a kubelet starts again.
+    """
     result = kopf.OperatorSettings()
     result.posting.enabled = False
     result.watching.server_timeout = 300
     result.watching.client_timeout = 330
     result.watching.reconnect_backoff = 0.5
-    result.networking.error_backoffs = [0.2, 0.5, 1, 2]
+    result.networking.error_backoffs = EndlessBackoffs()
+    result.process.ultimate_exiting_timeout = ENDS_WITHIN_S
     return result
 
 
