@@ -39,7 +39,7 @@ config:
   kubernetes:enableConfigMapMutable: true
 """
 _WORKFLOW = """\
-# Written by `ops new` for the pair {name}: previews of pull requests, deployments of what was merged. docs/new-pair.md
+# Written by `ops new` for the pair {name}: diffs of pull requests, deployments of what was merged. docs/new-pair.md
 # lists the environments and variables that it needs.
 name: Pair {name}
 
