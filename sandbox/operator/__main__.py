@@ -171,7 +171,10 @@ def register_handlers(registry: kopf.OperatorRegistry, dispatcher: Dispatcher, s
 
 
 class EndlessBackoffs(Iterable[float]):
-    """Seconds between the tries of one request, as long as the API server is away or not ready yet."""
+    """Seconds between the tries of one request, as long as the API server is away or not ready yet.
+
+    One that has just started refuses every user (403) until it has read its roles.
+    """
 
     def __iter__(self) -> Iterator[float]:
         return itertools.chain((0.2, 0.5, 1.0), itertools.repeat(2.0))
