@@ -17,7 +17,21 @@ from rich.console import Group, RenderableType
 from contract.verification_request import Mirror
 from kafka.errors import Refusals
 from ops import verify
-from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AdaptiveTable, AsJson, Column, Debug, Text, escape, guard, log, show
+from ops.connection import PROJECT
+from ops.console import (
+    EXIT_FAILED,
+    EXIT_UNUSABLE,
+    AdaptiveTable,
+    AsJson,
+    Column,
+    Debug,
+    ProjectFolder,
+    Text,
+    escape,
+    guard,
+    log,
+    show,
+)
 from ops.doctor import cluster_probes, connect_probes, log_probes, pulumi_state
 from ops.doctor.cluster_probes import DuplicateScan, find_duplicate_records
 from ops.doctor.diagnosis import diagnose, redacted
@@ -303,6 +317,7 @@ def command(
         int, typer.Option("--certificate-days", min=0, help="Days before its end that a certificate is reported.")
     ] = CERTIFICATE_DAYS,
     without_pulumi: BreakGlass = False,
+    folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -321,14 +336,14 @@ def command(
     Exit 0 if nothing is found, 1 if something is, 2 if nothing is found but something could not be inspected.
     """
     with guard(as_json, debug):
-        found = break_glass.loader(without_pulumi)(stack, mirror, os.environ)
+        found = break_glass.loader(without_pulumi)(stack, mirror, os.environ, folder)
         seen = collect(
             found,
             os.environ,
             log,
             worker_logs=worker_log or (),
             certificate_days=certificate_days,
-            pulumi_state=partial(pulumi_state.observe, found, os.environ),
+            pulumi_state=partial(pulumi_state.observe, found, os.environ, folder),
             debug=debug,
         )
         findings = diagnose(seen, found.request.secrets)

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from contract.files import replace_text
 from ops.connection import PROJECT
-from ops.console import escape
+from ops.console import ProjectFolder, escape
 from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs
 from ops.render import client_endpoints, dedicated, prometheus
@@ -101,6 +101,7 @@ def command(
             f"a webhook's address. [default: {prometheus.SECRETS}/SECRET]",
         ),
     ] = None,
+    project: ProjectFolder = PROJECT,
 ) -> None:
     """Write a mirror as mm2.properties or a Deployment, or what watches a stack as files of its monitoring.
 
@@ -119,7 +120,7 @@ def command(
     """
     console = Console(stderr=True, soft_wrap=True)
     try:
-        chosen = _files(stack or [], stack_file)
+        chosen = _files(stack or [], stack_file, project)
         if form is Form.PROMETHEUS:
             if any(each is not None for each in (mirror, listener, image, secret)):
                 raise OpsError(
@@ -357,12 +358,12 @@ def _write_monitoring(chosen: list[Path], folder: Path | None, options: promethe
         console.print(escape(note), highlight=False)
 
 
-def _files(stacks: list[str], stack_file: Path | None) -> list[Path]:
+def _files(stacks: list[str], stack_file: Path | None, project: Path) -> list[Path]:
     if stacks and stack_file is not None:
         raise OpsError("render: --stack and --stack-file must not be given together. The file names the stack.")
     if stack_file is not None:
         return [stack_file]
-    return [PROJECT / f"Pulumi.{stack}.yaml" for stack in dict.fromkeys(stacks or [DEFAULT_STACK])]
+    return [project / f"Pulumi.{stack}.yaml" for stack in dict.fromkeys(stacks or [DEFAULT_STACK])]
 
 
 def _stack_name(file: Path) -> str:

@@ -1,11 +1,15 @@
 """The command line: one JSON document on stdout, exit codes, one message for an error."""
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 from typer.testing import CliRunner
 
-from ops.cli import app
+from ops.cli import app, application
 
 SECRET = "very-secret-4711"
 VARIABLES = ("KAFKA_BROKERS", "KAFKA_USER", "KAFKA_PWD", "KAFKA_CERT", "KAFKA_SECURITY_PROTOCOL", "SOURCE_TOPIC")
@@ -37,6 +41,22 @@ def test_help_teaches_by_an_example(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
     assert result.exit_code == 0
     assert f"python -m ops {command} --stack" in result.stdout
+
+
+def test_each_command_about_a_stack_takes_the_folder_of_its_project() -> None:
+    of_stacks = {name: options for name, options in options_of(get_command(application())) if "--stack" in options}
+    lacking = {name for name, options in of_stacks.items() if "-C" not in options}
+    assert lacking == {"ops pipeline comment"}  # it reads what other steps have written
+
+
+def options_of(command: Any, name: str = "ops") -> Iterator[tuple[str, set[str]]]:
+    """The options of each command that a group has, by its name."""
+    if not isinstance(command, TyperGroup):
+        yield name, {option for one in command.params for option in one.opts}
+        return
+    context = command.make_context(name, ["status"], resilient_parsing=True)
+    for each in command.list_commands(context):
+        yield from options_of(command.get_command(context, each), f"{name} {each}")
 
 
 def test_a_misspelt_command_is_answered_with_the_right_one() -> None:

@@ -356,6 +356,15 @@ def test_the_exit_code_reports_found_from_not_looked_at(
     assert "not inspected: target: groups" in table.stdout or code != 2
 
 
+def test_the_stack_is_that_of_the_project_in_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("ops.recovery.mirror_context.load", lambda *given: asked.extend(given) or observe().pair)
+    monkeypatch.setattr("ops.doctor.pulumi_state.observe", lambda *given: asked.append(given[-1]))
+    monkeypatch.setattr(command, "collect", lambda *_, pulumi_state, **__: pulumi_state() or seen())
+    assert CliRunner().invoke(app, ["doctor", "--stack", "stg", "-C", str(tmp_path)]).exit_code == 0
+    assert (asked[0], asked[-2:]) == ("stg", [tmp_path, tmp_path])
+
+
 def test_no_secret_and_no_login_of_an_address_stands_beside_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = f"http://me:{SECRET[::-1]}@connect:8083"
     reported = seen(

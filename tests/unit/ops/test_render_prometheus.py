@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from monitoring.alerts import rendering
 from monitoring.metrics.catalog import Part, allow_list
 from ops.cli import app
-from ops.render import command as render
 from tests.support.stack_values import SOURCE, TARGET, Values, with_value
 
 METRICS = {"configMap": "rules", "key": "rules.yaml"}
@@ -21,9 +20,8 @@ TARGETS = {
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with both stack files, in which the command finds them."""
-    monkeypatch.setattr(render, "PROJECT", tmp_path)
+def project(tmp_path: Path) -> Path:
+    """A folder with both stack files."""
     write(tmp_path, "dev", with_value(with_value(SOURCE, "monitoring", {}), "cluster/metrics", METRICS))
     stg = with_value(with_value(TARGET, "mirrors/0/metrics", METRICS), "cluster/metrics", METRICS)
     write(tmp_path, "stg", with_value(stg, "monitoring", {"scrapeSeconds": 15, "stage": "production"}))
@@ -38,7 +36,7 @@ def write(folder: Path, stack: str, values: Values) -> None:
 def run(folder: Path, *arguments: str, code: int = 0) -> str:
     """What the command says, and that it ends with this code."""
     out = () if "--out" in arguments else ("--out", str(folder / "out"))
-    done = CliRunner().invoke(app, ["render", "--as", "prometheus", *out, *arguments])
+    done = CliRunner().invoke(app, ["render", "--as", "prometheus", "-C", str(folder), *out, *arguments])
     assert done.exit_code == code, done.output
     return done.output
 
