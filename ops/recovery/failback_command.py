@@ -67,6 +67,7 @@ from settings import SettingsError
 from settings.text import format_count, format_names
 
 CATCH_UP_S = 3600.0
+_MIRROR_AGAIN = "Mirror everything again instead: docs/runbook.md#mirror-everything-again."
 
 
 def command(
@@ -260,25 +261,25 @@ def _problems(seen: MirrorSnapshot, journal: Journal) -> list[str]:
     if not known.keeps_names:
         problems.append(
             f"mirror {known.mirror}: naming must be identity to fail back by a command (got prefixed). With prefixed "
-            "names, what the target's applications write returns by the mirror's `reverse`: see docs/runbook.md."
+            "names, what the target's applications write returns by the mirror's `reverse`: "
+            "docs/runbook.md#prefixed-names."
         )
     if known.outputs.alters_offsets is False:
         problems.append(
             f"mirror {known.mirror}: its operator must alter connectors' offsets to fail back by a command (Strimzi "
-            "does since 0.44, Event Streams since 12.0, without configDefaults: false). Mirror everything anew "
-            "instead: see docs/runbook.md."
+            f"does since 0.44, Event Streams since 12.0, without configDefaults: false). {_MIRROR_AGAIN}"
         )
     entry = journal.entry or {}
     if entry.get("command") != "failover" or entry.get("finishedAt") is None:
         problems.append(
-            f"ConfigMap {journal.namespace}/{journal.name}: must tell of the failover (got "
+            f"ConfigMap {journal.namespace}/{journal.name}: must record the failover (got "
             f"{entry.get('command') or 'nothing'}): where both sides were equal is written there. It was not done by "
-            "`ops failover`, or the ConfigMap was deleted. Mirror everything anew instead: see docs/runbook.md."
+            f"`ops failover`, or the ConfigMap was deleted. {_MIRROR_AGAIN}"
         )
     elif entry["steps"]["stop"].get("copied") is None:
         problems.append(
-            f"ConfigMap {journal.namespace}/{journal.name}: must tell how far the mirror had copied (got nothing: its "
-            "position could not be read then). Mirror everything anew instead: see docs/runbook.md."
+            f"ConfigMap {journal.namespace}/{journal.name}: must record how far the mirror had copied (got nothing: "
+            f"its position could not be read then). {_MIRROR_AGAIN}"
         )
     return problems
 

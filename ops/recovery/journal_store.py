@@ -84,7 +84,7 @@ class JournalStore:
         raise OpsError(
             f"ConfigMap {self.namespace}/{self.name}: those that it names must be there, unchanged (got others than "
             f"{', '.join(sorted(self._named))}). Restore them from a backup of the cluster; without one mirror "
-            "everything anew: see docs/runbook.md."
+            "everything again: docs/runbook.md#mirror-everything-again."
         )
 
     def write(self, entry: Facts, version: str | None) -> str:

@@ -202,28 +202,29 @@ BACK: dict[str, Any] = {"of": known(active="target", state="stopped")}
             {"of": known({"naming": "prefixed"}, active="target")},
             FAILED_OVER,
             "mirror mm2: naming must be identity to fail back by a command (got prefixed). With prefixed names, what "
-            "the target's applications write returns by the mirror's `reverse`: see docs/runbook.md.",
+            "the target's applications write returns by the mirror's `reverse`: docs/runbook.md#prefixed-names.",
         ),
         (
             {"of": known(active="target", state="stopped", altersOffsets=False)},
             FAILED_OVER,
             "mirror mm2: its operator must alter connectors' offsets to fail back by a command (Strimzi does since "
-            "0.44, Event Streams since 12.0, without configDefaults: false). Mirror everything anew instead: see "
-            "docs/runbook.md.",
+            "0.44, Event Streams since 12.0, without configDefaults: false). Mirror everything again instead: "
+            "docs/runbook.md#mirror-everything-again.",
         ),
         (
             BACK,
             None,
-            "ConfigMap rt-inventory-stg/mm2-failover: must tell of the failover (got nothing): where both sides were "
+            "ConfigMap rt-inventory-stg/mm2-failover: must record the failover (got nothing): where both sides were "
             "equal is written there. It was not done by `ops failover`, or the ConfigMap was deleted. Mirror "
-            "everything anew instead: see docs/runbook.md.",
+            "everything again instead: docs/runbook.md#mirror-everything-again.",
         ),
-        (BACK, entry("failback", stop={"ends": {}}), "must tell of the failover (got failback)"),
+        (BACK, entry("failback", stop={"ends": {}}), "must record the failover (got failback)"),
         (
             BACK,
             entry(stop={"copied": None, "boundary": {}}),
-            "ConfigMap rt-inventory-stg/mm2-failover: must tell how far the mirror had copied (got nothing: its "
-            "position could not be read then). Mirror everything anew instead: see docs/runbook.md.",
+            "ConfigMap rt-inventory-stg/mm2-failover: must record how far the mirror had copied (got nothing: its "
+            "position could not be read then). Mirror everything again instead: "
+            "docs/runbook.md#mirror-everything-again.",
         ),
         ({**BACK, "source": "is down."}, FAILED_OVER, "source rt-inventory-dev: must be usable for a failback."),
         ({**BACK, "target": "is down."}, FAILED_OVER, "target rt-inventory-stg: must be usable for a failback."),
@@ -241,7 +242,7 @@ def test_a_failback_is_refused_with_one_clear_message(
 
 def test_all_that_keeps_a_failback_from_beginning_is_reported_together() -> None:
     seen = observe(known({"naming": "prefixed"}), source="is gone.", target="is down.")
-    words = ("source rt", "target rt", "target active", "naming must be", "must tell of the failover", "Nothing was")
+    words = ("source rt", "target rt", "target active", "naming must be", "must record the failover", "Nothing was")
     lines = refusal_back(seen, Kept()).splitlines()
     assert len(lines) == len(words)
     assert all(word in line for word, line in zip(words, lines, strict=True))
