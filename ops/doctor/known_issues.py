@@ -256,8 +256,8 @@ _ALL = (
         sign="A mirrored topic was deleted and created again at the source: it has another id than the latest "
         "verification found, or its log begins anew in front of the mirror's position",
         remedy="The remote topic holds records of both. Where the new log has grown beyond the mirror's position, what "
-        "is in front of it was never copied. Mirror {topic} again into an empty topic: docs/runbook.md, Mirror "
-        "everything again. Then verify: python -m ops verify --stack {stack}.",
+        "is in front of it was never copied. To have all of {topic} there, and nothing else: "
+        "docs/mirrors.md#copy-everything-again.",
     ),
     KnownIssue(
         name="source-log-truncated",

@@ -139,9 +139,9 @@ def has_records(context: RunContext) -> bool:
     remedy=Remedy(
         text="Do not fail over. Records that are behind are still at the source: the mirror has not copied them. Wait "
         "for it (a longer mirrorWaitSeconds), or find out with doctor why it has stopped. A gap or a head that is "
-        "lost stays lost: mirror the topic again from offset 0 into an empty topic.",
+        "lost stays lost until the mirror copies everything again, into empty topics.",
         commands=(DOCTOR,),
-        page="docs/runbook.md#mirror-everything-again",
+        page="docs/mirrors.md#copy-everything-again",
     ),
 )
 def _records_complete(context: RunContext) -> Check:

@@ -318,7 +318,7 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
     "source-topic-recreated": (
         seen(replaced_logs=(ReplacedLog(topic="items", partition=1, is_new=True, position=99, log_end=3),)),
         "topic items of the source, partition 1", "copied up to offset 99, and the log has begun anew and ends at 3",
-        "ops verify --stack stg",
+        "docs/mirrors.md#copy-everything-again",
     ),
     "source-log-truncated": (
         seen(replaced_logs=(ReplacedLog(topic="items", partition=1, is_new=False, position=99, log_end=90),)),

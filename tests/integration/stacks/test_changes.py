@@ -10,6 +10,7 @@ from tests.support.waiting import wait_until
 
 from ...support import records
 from ...support.lines_of_business import ARRIVE_S, SOURCE, TARGET, Lines
+from ...support.ops_commands import ops
 from ...support.projects import KEY, Document, changes, output_of
 
 SHOWN, HIDDEN = "extra", "extra-hidden"
@@ -95,6 +96,46 @@ def test_what_would_copy_everything_again_is_refused_in_the_preview_and_nothing_
     assert "Traceback" not in output_of(result)
     assert declared(project.mirror(TARGET, name)) == declared(before)
     assert connectors(lines, name) == connect
+
+
+def test_a_mirror_copies_everything_again_into_empty_topics_if_that_is_accepted(lines: Lines, name: str) -> None:
+    project, line = lines.project, lines.line(name)
+
+    def arrived() -> dict[str, list[str]]:
+        return {topic: sorted(lines.arrived(line.copy(topic))) for topic in line.topics}
+
+    for topic in line.topics:
+        records.write(project.client(SOURCE), topic, [f"again-{number}" for number in range(9)])
+    written = {topic: sorted(lines.written(topic)) for topic in line.topics}
+    wait_until("every record at the target", lambda: arrived() == written, ARRIVE_S)
+    mirror, user = project.entry(TARGET, "mirrors", name), line.user(TARGET)
+    rights: list[Document] = project.entry(TARGET, "users", user).setdefault("acls", [])
+    remote = [line.copy(topic) for topic in line.topics]
+    rights.append({"type": "topic", "names": remote, "operations": ["Delete"]})
+    mirror["state"] = "stopped"
+    project.up(TARGET)
+    of = "--stack", TARGET, "--user", user, "-C", str(project.folder)
+    ops(project.sandbox, "topics", "delete", *remote, "--mirrored", "--yes", *of)
+    wait_until("no remote topic", lambda: not {*remote} & {*records.topics(project.client(TARGET))}, ARRIVE_S)
+    mirror |= {"state": "running", "offsetStorageTopic": f"{name}-offsets-2", "acceptRereplication": True}
+    project.up(TARGET)
+    wait_until("every record once more, once", lambda: arrived() == written, ARRIVE_S)
+    del mirror["acceptRereplication"]
+    rights.pop()
+    project.up(TARGET)
+    assert arrived() == written
+
+
+def test_a_declared_topic_that_is_deleted_with_its_resource_is_made_again_empty(lines: Lines) -> None:
+    project, topic = lines.project, "emptied"
+    project.config[SOURCE][f"{KEY}topics"].append({"name": topic, "partitions": 1, "replicas": 1})
+    project.up(SOURCE)
+    records.write(project.client(SOURCE), topic, ["old"])
+    project.sandbox.kubectl("delete", "kafkatopic", topic, "-n", project.namespace(SOURCE))
+    wait_until("no topic", lambda: topic not in records.topics(project.client(SOURCE)), ARRIVE_S)
+    project.up(SOURCE)
+    wait_until("the topic", lambda: topic in records.topics(project.client(SOURCE)), ARRIVE_S)
+    assert lines.written(topic) == []
 
 
 def declared(resource: Document) -> Document:

@@ -115,12 +115,12 @@ def test_pages_are_linked_from_where_the_report_lies_and_named_where_they_are_no
     folder = project / "reports" / "stg"
     folder.mkdir(parents=True)
     links = Links(folder=folder, project=project)
-    page = "docs/runbook.md#mirror-everything-again"
+    page = "docs/mirrors.md#copy-everything-again"
     assert links.to_page(page) is None
     assert f"<code>{page}</code>" in as_html(document(), links)
     (project / "docs").mkdir()
-    (project / "docs" / "runbook.md").write_text("# Runbook")
-    assert f'<a href="../../docs/runbook.md#mirror-everything-again">{page}</a>' in as_html(document(), links)
+    (project / "docs" / "mirrors.md").write_text("# Mirrors")
+    assert f'<a href="../../docs/mirrors.md#copy-everything-again">{page}</a>' in as_html(document(), links)
     assert Links(project=project).to_page(page) is None
 
 
