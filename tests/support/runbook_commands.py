@@ -15,6 +15,7 @@ RUNBOOK = readme.README.parent / "docs" / "runbook.md"
 ALERTS = RUNBOOK.with_name("alerts.md")
 PAGES = (RUNBOOK, ALERTS)
 _SANDBOX = "tests/integration"
+_RENEW = "strimzi.io/force-renew=true"
 # Commands that change something: the test that runs each. Those that only read are run by test_runbook.py in order.
 RUN_ELSEWHERE = {
     "venv/bin/python -m ops failover --to stg --exact": f"{_SANDBOX}/recovery/test_recovery.py",
@@ -26,9 +27,10 @@ RUN_ELSEWHERE = {
         f"{_SANDBOX}/recovery/test_offsets_command.py"
     ),
     "venv/bin/python -m ops promote --from dev --to stg": f"{_SANDBOX}/pipeline/test_promote_command.py",
-    "kubectl annotate secret rt-inventory-dev-cluster-ca-cert -n rt-inventory-dev strimzi.io/force-renew=true": (
+    f"kubectl annotate secret rt-inventory-dev-cluster-ca-cert --context dev -n rt-inventory-dev {_RENEW}": (
         f"{_SANDBOX}/stacks/test_rotation.py"
     ),
+    "kubectl delete kafkatopic TOPIC --context dev -n rt-inventory-dev": f"{_SANDBOX}/stacks/test_changes.py",
     "pulumi state unprotect --all --yes -s stg": f"{_SANDBOX}/stacks/test_destroy.py",
     "pulumi destroy --yes -s stg": f"{_SANDBOX}/stacks/test_destroy.py",
 }
@@ -37,7 +39,7 @@ _READS = re.compile(
     r"|venv/bin/python -m ops (?:(?:status|doctor|offsets show|size) .*|failover .* --dry-run)"
 )
 # How a test starts a program, and on which stack or namespace, stands in the harness and in constants.
-_STARTS = re.compile(r"^(?:venv/bin/python -m \S+ |pulumi |kubectl )|(?:-s|--stack|-n) \S+")
+_STARTS = re.compile(r"^(?:venv/bin/python -m \S+ |pulumi |kubectl )|(?:-s|--stack|-n|--context) \S+")
 _PLACEHOLDER = re.compile(r"[A-Z]+|rt-inventory-\S+")
 
 
