@@ -44,7 +44,8 @@ def command(
     Example: [bold]python -m ops audit --stack stg --listen 127.0.0.1:9404[/bold]
 
     It begins with the next whole bucket, and goes on where it stopped if it is started again with the same folder. Exit
-    0 if nothing was at fault, 1 if a bucket was, 2 if a side could not be read, 130 or 143 if it was stopped.
+    0 if nothing was at fault, 1 if a bucket was, 2 if a side could not be read or a bucket is unknown, 130 or 143 if it
+    was stopped.
     """
     with guard(False, debug), terminated_gently():
         planned = plan(stack, stack_outputs(stack, os.environ, folder), mirror)

@@ -344,8 +344,9 @@ def command(
 
     Example: [bold]python -m ops verify --stack stg[/bold]
 
-    Exit 0 if every check holds, 1 if one fails or is unknown, 2 if the job could not run. With --state only what
-    is new since the last run with it is compared. An unreachable gateway changes neither verdict nor exit code.
+    Exit 0 if every check holds, apart from unknown ones that allowUnknown names, 1 if one fails or is unknown, 2 if the
+    job could not run. With --state only what is new since the last run with it is compared. An unreachable gateway
+    changes neither verdict nor exit code.
     """
     with guard(as_json, debug), terminated_gently():
         if push_gateway is not None and (problem := url_problem(push_gateway)):

@@ -114,7 +114,8 @@ def command(
     --unplanned the source is given up, and what stays behind is reported; it is fenced once it answers.
 
     With --topic only these topics fail over, planned, with the groups that read them and nothing else of the mirror.
-    It goes on with the rest. The Secret of the active side stays as it is. One of the mirror takes the rest over.
+    It goes on with the rest. The Secret of the active side stays as it is. A failover without --topic takes the rest
+    over.
 
     An interrupted failover goes on with the same command; a planned one whose source is lost meanwhile goes on with
     --unplanned. Exit 0 if the target is active, 2 if not, 1 if you answer no, if after a planned failover the source

@@ -3,6 +3,7 @@
 Owns the words. Does not own what the steps find.
 """
 
+import shlex
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -135,7 +136,9 @@ def _notes(done: Mapping[str, Any]) -> list[Text]:
     if untranslated and not why:
         found.append(Text(f"{format_names(untranslated)}: nothing translated by the mirror, left as on the target."))
     noted = {
-        group: lines for group, each in done["groups"].items() if (lines := _notes_of(group, each, done.get("exact")))
+        group: lines
+        for group, each in done["groups"].items()
+        if (lines := _notes_of(group, each, done.get("exact"), done["stack"]))
     }
     # What may be skipped comes first: it is what somebody must do something about.
     urgent = sorted(noted, key=lambda group: not done["groups"][group]["mayBeSkipped"])
@@ -145,7 +148,7 @@ def _notes(done: Mapping[str, Any]) -> list[Text]:
     return found
 
 
-def _notes_of(group: str, each: Mapping[str, Any], exact: bool | None) -> list[Text]:
+def _notes_of(group: str, each: Mapping[str, Any], exact: bool | None, stack: str) -> list[Text]:
     """What the table does not say of one group, a line each."""
     found = []
     if missing := each["withoutPosition"]:
@@ -169,7 +172,8 @@ def _notes_of(group: str, each: Mapping[str, Any], exact: bool | None) -> list[T
             Text(
                 f"! group {group}: it may skip records in front of its offset, of which the mirror has translated "
                 f"nothing ({stranded_records.named(skipped)}). Set it before its application starts: "
-                "python -m ops offsets set.",
+                f"python -m ops offsets set --stack {shlex.quote(stack)} --group {shlex.quote(group)} --topic TOPIC "
+                "--partition PARTITION --offset OFFSET",
                 "red",
             )
         )

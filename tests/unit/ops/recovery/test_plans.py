@@ -326,6 +326,7 @@ def test_a_finished_failover_names_the_partitions_in_which_the_application_decid
         ({}, {}, "No Secret tells", False),
         ({"setBack": {"items-0": 3}}, {}, "group orders: set back to what the mirror has translated", False),
         ({"mayBeSkipped": {"items-0": 3}}, {}, "it may skip records in front of its offset", True),
+        ({"mayBeSkipped": {"items-0": 3}}, {}, "python -m ops offsets set --stack stg --group orders --topic", True),
         ({"translated": False}, {}, "orders: nothing translated by the mirror, left as on the target.", False),
         ({}, {"activeOnTarget": ["early"]}, "! early: members on the target already, left where they work.", False),
         ({}, {"translationUnknown": "no rights."}, "whether they skip records is unknown. no rights.", True),
