@@ -68,6 +68,8 @@ class Topic:
 class Cluster:
     """Connection to one cluster; `connect` fails within its deadline with one message and its remedy."""
 
+    call_within_s = CALL_DEADLINE_S
+
     def __init__(self, side: ClusterConfig) -> None:
         self.side = side
         self.refusals = Refusals(side)
@@ -139,14 +141,14 @@ class Cluster:
 
     def names(self, wanted: Callable[[str], bool]) -> list[str]:
         """Return the sorted names of the wanted topics that this user is shown: Describe is enough."""
-        seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
+        seen = self._call("list topics", lambda: self.admin.list_topics(timeout=self.call_within_s))
         return sorted(name for name, topic in seen.topics.items() if wanted(name) and topic.error is None)
 
     def _reach(self, wanted: Callable[[str], bool]) -> tuple[Mapping[str, Any], list[str]]:
         """Return all topics, and the names of the wanted ones; raises ClusterError when a leader cannot be reached."""
         deadline = time.monotonic() + LEADER_DEADLINE_S
         while True:
-            seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
+            seen = self._call("list topics", lambda: self.admin.list_topics(timeout=self.call_within_s))
             names = sorted(name for name, topic in seen.topics.items() if wanted(name) and topic.error is None)
             lost = connectivity.without_reachable_leader(connectivity.leaders(seen, names), self._reached)
             if not lost:
@@ -195,7 +197,7 @@ class Cluster:
         left = list(partitions)
         level = IsolationLevel.READ_COMMITTED if isolation == "read_committed" else IsolationLevel.READ_UNCOMMITTED
         found: dict[TopicPartition, int] = {}
-        deadline = time.monotonic() + CALL_DEADLINE_S
+        deadline = time.monotonic() + self.call_within_s
         while left:
             wanted = {ClientTopicPartition(topic, number): spec for topic, number in left}
             rest = max(1.0, deadline - time.monotonic())
@@ -216,15 +218,15 @@ class Cluster:
 
     def _no_leader(self, partitions: list[TopicPartition]) -> NoReturn:
         """Raise which brokers keep these partitions from being read."""
-        seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
+        seen = self._call("list topics", lambda: self.admin.list_topics(timeout=self.call_within_s))
         led = connectivity.leaders(seen, {topic for topic, _ in partitions})
         self.refusals.leaders({tp: led.get(tp) for tp in partitions})
 
     def group_states(self) -> dict[str, str]:
         """Return the state of each consumer group, such as EMPTY or STABLE."""
-        future = self.admin.list_consumer_groups(request_timeout=CALL_DEADLINE_S)
+        future = self.admin.list_consumer_groups(request_timeout=self.call_within_s)
         listed = self._call("list consumer groups", future.result)
-        return group_commits.states(self, listed.valid)
+        return group_commits.states(self, group_commits.listed(self, listed))
 
     def sees_groups(self) -> bool:
         """Whether this user is shown groups: Kafka lists none to those that may describe neither cluster nor groups."""

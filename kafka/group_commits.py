@@ -12,7 +12,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType, Kaf
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kafka import in_flight
-from kafka.errors import DENIED, ClusterError, UnansweredError, code_of
+from kafka.errors import DENIED, UNANSWERED, ClusterError, UnansweredError, code_of
 from kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _answered(
 
     def send(group: str) -> Any:
         asked = [ConsumerGroupTopicPartitions(group)]
-        options = {"require_stable": stable, "request_timeout": CALL_DEADLINE_S}
+        options = {"require_stable": stable, "request_timeout": cluster.call_within_s}
         return cluster.admin.list_consumer_group_offsets(asked, **options)[group]
 
     unanswered = 0
@@ -118,6 +118,15 @@ def state_of(group: Any) -> str:
     """
     name = str(group.state.name)
     return "RECONCILING" if name == "UNKNOWN" and group.type is ConsumerGroupType.CONSUMER else name
+
+
+def listed(cluster: "Cluster", answer: Any) -> list[Any]:
+    """Return the groups that the brokers have listed; raises ClusterError if there is no broker that answers."""
+    if not answer.valid:
+        for error in answer.errors:
+            if error.code() in (KafkaError._TRANSPORT, *UNANSWERED):
+                cluster.refusals.call("list consumer groups", KafkaException(error), None)
+    return list(answer.valid)
 
 
 def states(cluster: "Cluster", listed: Iterable[Any]) -> dict[str, str]:

@@ -66,7 +66,7 @@ class OffsetMap:
     _until: int = 0
 
     def add(self, upstream: int, downstream: int) -> bool:
-        """Take in the next sync; return whether all that was known before is forgotten.
+        """Take in the next sync; return whether proven images are others now.
 
         A source offset that goes back is that of a restarted mirror, which repeats records: what was proven in front
         of it stays, and the first copies count until all of them are there once more. A target offset that goes back
@@ -105,6 +105,19 @@ class OffsetMap:
         self._interrupted = True
         if self._again is not None:
             self._again.interrupt()
+
+    @property
+    def is_repeating(self) -> bool:
+        """Whether the mirror repeats records, and their first copies count."""
+        return self._again is not None
+
+    def repeats_before(self, source_end: int) -> bool:
+        """Take in where the source ended after the repetition began; return as `add`.
+
+        Nothing behind that is on the target twice. The syncs alone say less where the first of them was delayed.
+        """
+        self._until = min(self._until, source_end - 1)
+        return self._take_over()
 
     def clear(self) -> None:
         """Forget everything: the topic was created again on one of the sides."""
@@ -178,15 +191,21 @@ class OffsetMap:
         if self._again is None:
             self._again = type(self)(self.linear, self.stretches_max, _uneven=UNEVEN_SYNCS)
             self._until = last.upstream + downstream - last.downstream - 1
+        forgotten = self._again.add(upstream, downstream)
+        return self._take_over() or forgotten
+
+    def _take_over(self) -> bool:
+        """Let the second copies count if all records are repeated; return whether they are."""
         again = self._again
-        forgotten = again.add(upstream, downstream)
-        if upstream >= self._until:
-            self._again = None
-            self._cut(again._first[0])
-            for stretch in again.stretches():
-                self._append(*stretch)
-            self._interrupted, self._uneven = again._interrupted, again._uneven
-        return forgotten
+        end = again._end() if again is not None else None
+        if again is None or end is None or end.upstream < self._until:
+            return False
+        self._again, self._until = again._again, again._until
+        self._cut(again._first[0])
+        for stretch in again.stretches():
+            self._append(*stretch)
+        self._interrupted, self._uneven = again._interrupted, again._uneven
+        return True
 
     def _cut(self, upstream: int) -> None:
         """Forget what is known of this source offset and all behind it."""

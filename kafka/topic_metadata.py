@@ -18,7 +18,7 @@ from contract.java_patterns import matches
 from contract.verification_request import TOPIC_LENGTH_MAX, Mirror, TopicConfigs
 from kafka.checkpoints import OffsetTranslation
 from kafka.cluster import CALL_DEADLINE_S, Cluster
-from kafka.errors import DENIED, Answers, code_of, reason
+from kafka.errors import DENIED, UNANSWERED, Answers, code_of, reason
 from kafka.topic_partition import TopicPartition, topic_id
 
 Origin = Literal["topic", "broker", "broker file", "default"]
@@ -181,17 +181,21 @@ def cluster_id(cluster: Cluster) -> str | None:
 
 
 def topic_ids(cluster: Cluster, names: Iterable[str]) -> dict[str, str | None]:
-    """Return the ids of the topics that are there and may be described; None where the brokers give them none."""
+    """Return the ids of the topics that are there and may be described; None where the brokers give them none.
+
+    Raises ClusterError if the cluster does not answer.
+    """
     wanted = sorted(set(names))
     if not wanted:
         return {}
     found = {}
-    futures = cluster.admin.describe_topics(TopicCollection(wanted), request_timeout=CALL_DEADLINE_S)
+    futures = cluster.admin.describe_topics(TopicCollection(wanted), request_timeout=cluster.call_within_s)
     for name, future in futures.items():
         try:
             found[name] = topic_id(future.result())
-        except KafkaException:
-            continue
+        except KafkaException as error:
+            if code_of(error) in UNANSWERED:
+                cluster.refusals.call(f"describe topic {name}", error, None)
     return found
 
 

@@ -43,6 +43,8 @@ from ops.recovery.mirror_context import MirrorContext
 
 INTERVAL_S = 1.0
 RETRY_MAX_S = 30.0
+SOURCE_WITHIN_S = 5.0
+"""How long a call may take at the source: a round begins without one that is gone, and a failover waits for its end."""
 CURRENT_WITHIN_S = 60.0
 """Age of the last round in which both clusters answered, from which on nobody may rely on it."""
 _AGE, _SECONDS, _POSITIONS = (f"{PREFIX}_follow_{name}" for name in ("age_seconds", "round_seconds", "positions"))
@@ -145,11 +147,12 @@ def command(
 
 
 @contextmanager
-def followed(known: MirrorContext) -> Iterator[Follower]:
+def followed(known: MirrorContext, source_within_s: float = SOURCE_WITHIN_S) -> Iterator[Follower]:
     """Yield a follower of the mirror, both clusters connected; raises ClusterError."""
     source, target = known.source(), known.target()
     for side in (source, target):
         side.connect()
+    source.call_within_s = source_within_s
     follower = Follower(known, source, target, KeptMaps(target, known.request.mirror, log))
     try:
         yield follower

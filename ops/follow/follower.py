@@ -17,11 +17,12 @@ from kafka.cluster import Cluster, TopicReader
 from kafka.errors import ClusterError
 from kafka.group_commits import CommittedOffset
 from kafka.groups import IDLE
-from kafka.offset_syncs import OffsetImage, OffsetMap
+from kafka.offset_syncs import OffsetMap
 from kafka.topic_metadata import topic_ids
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.follow.kept_maps import KeptMaps
+from ops.follow.position import Position
 from ops.follow.record_proof import RecordComparison, Stretch
 from ops.recovery.group_offsets import FOLLOWED
 from ops.recovery.mirror_context import MirrorContext
@@ -54,40 +55,6 @@ class Round:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Position:
-    """What is known of a group in a partition: its offset at the source, and what was set on the target for that.
-
-    `went_back`: it has gone back at the source since it was set.
-    """
-
-    upstream: int
-    metadata: str
-    state: str = "unknown"
-    wanted: int | None = None
-    set_to: int | None = None
-    went_back: bool = False
-
-    def move(self, upstream: int, metadata: str) -> None:
-        """Take in where the group stands now; what was set for a position in front of it skips nothing from there."""
-        if upstream != self.upstream or metadata != self.metadata:
-            if upstream < self.upstream:
-                self.set_to, self.went_back = None, True
-            self.upstream, self.metadata, self.wanted = upstream, metadata, None
-
-    def find(self, image: OffsetImage | None) -> None:
-        """Take in what the offset syncs prove; from what was set for it before a group is not moved back."""
-        self.state, self.wanted = "unknown", None
-        if image is not None and image.proven:
-            self.state, self.wanted = "exact", image.offset
-        elif image is not None:
-            self.state, self.wanted = "unproven", max(image.offset, self.set_to or 0)
-
-    def forget(self) -> None:
-        """Forget all that depends on the logs of the partition."""
-        self.state, self.wanted, self.set_to = "unknown", None, None
-
-
 @dataclass
 class Follower:
     """Both connected clusters, and what is remembered between two rounds."""
@@ -99,9 +66,11 @@ class Follower:
     _maps: dict[TopicPartition, OffsetMap] = field(default_factory=dict)
     _changed: set[TopicPartition] = field(default_factory=set)
     _proved: dict[TopicPartition, OffsetSync] = field(default_factory=dict)
-    _positions: dict[str, dict[TopicPartition, _Position]] = field(default_factory=dict)
+    _from_behind: set[tuple[TopicPartition, OffsetSync | None]] = field(default_factory=set)
+    _positions: dict[str, dict[TopicPartition, Position]] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
     _there: set[str] = field(default_factory=set)
+    _repeating: set[TopicPartition] = field(default_factory=set)
     _rounds: int = 0
     _syncs: TopicReader | None = None
     _next_sync: int | None = None
@@ -125,8 +94,12 @@ class Follower:
         except ClusterError as error:
             lost = error
         self._read_syncs()
-        if lost is None:
-            self._forget_recreated()
+        try:
+            if lost is None:
+                self._forget_recreated()
+                self._bound_repetitions()
+        except ClusterError as error:
+            lost = error
         between = self._translate()
         try:
             if between and lost is None:
@@ -166,7 +139,7 @@ class Follower:
                 if one is not None:
                     one.move(at.offset, metadata)
                 elif self._carries_topic(tp.topic):
-                    one = _Position(at.offset, metadata)
+                    one = Position(at.offset, metadata)
                 if one is not None:
                     now[tp] = one
         for group in self._positions.keys() - found - unread.keys():
@@ -229,6 +202,7 @@ class Follower:
 
     def _forget_positions(self, tp: TopicPartition) -> None:
         self._proved.pop(tp, None)
+        self._repeating.discard(tp)
         for of_group in self._positions.values():
             if tp in of_group:
                 of_group[tp].forget()
@@ -246,12 +220,21 @@ class Follower:
                 for tp in [tp for tp in self._maps if tp.topic == topic]:
                     self._forget(tp)
 
-    def _translate(self) -> dict[TopicPartition, dict[_Pairs, list[_Position]]]:
+    def _bound_repetitions(self) -> None:
+        """Ask where the source ends in partitions of which the mirror has begun to repeat records, once each."""
+        repeating = {tp for tp, known in self._maps.items() if known.is_repeating}
+        began = [tp for tp in repeating - self._repeating if tp.topic in self._there]
+        ends = self.source.ends(began, "read_uncommitted") if began else {}
+        self._repeating = repeating & (self._repeating | ends.keys())
+        for tp in [tp for tp, end in ends.items() if self._maps[tp].repeats_before(end)]:
+            self._forget_positions(tp)
+
+    def _translate(self) -> dict[TopicPartition, dict[_Pairs, list[Position]]]:
         """Find the images of all positions that are not exact yet, by the offset syncs.
 
         Return those that lie between two syncs: the records may prove more of them.
         """
-        between: dict[TopicPartition, dict[_Pairs, list[_Position]]] = {}
+        between: dict[TopicPartition, dict[_Pairs, list[Position]]] = {}
         for of_group in self._positions.values():
             for tp, one in of_group.items():
                 if one.state == "exact" and one.wanted is not None:
@@ -263,27 +246,29 @@ class Follower:
                     between.setdefault(tp, {}).setdefault((image.anchor, image.following), []).append(one)
         return between
 
-    def _compare(self, between: Mapping[TopicPartition, Mapping[_Pairs, list[_Position]]]) -> None:
+    def _compare(self, between: Mapping[TopicPartition, Mapping[_Pairs, list[Position]]]) -> None:
         """Compare the records of as many stretches as the time allows, those of a partition one after the other."""
         until = time.monotonic() + COMPARED_WITHIN_S
+        self._from_behind &= {(tp, following) for tp, of_pairs in between.items() for _, following in of_pairs}
         for turn in range(max(map(len, between.values()))):
             if turn and time.monotonic() > until:
                 return
             self._compare_stretches({tp: of for tp, of in between.items() if turn < len(of)}, self._rounds + turn)
 
-    def _compare_stretches(self, between: Mapping[TopicPartition, Mapping[_Pairs, list[_Position]]], turn: int) -> None:
+    def _compare_stretches(self, between: Mapping[TopicPartition, Mapping[_Pairs, list[Position]]], turn: int) -> None:
         """Compare the records of some stretches: of each partition one, of all partitions so many, in their turn."""
         places = sorted(between)
         start = turn * STRETCHES_AT_ONCE % len(places) if len(places) > STRETCHES_AT_ONCE else 0
-        chosen: dict[Stretch, list[_Position]] = {}
+        chosen: dict[Stretch, list[Position]] = {}
         for tp in (places[start:] + places[:start])[:STRETCHES_AT_ONCE]:
             pairs = sorted(between[tp], key=lambda one: one[0].upstream, reverse=True)
             anchor, following = pairs[turn % len(pairs)]
             positions = between[tp][anchor, following]
             offsets = [one.upstream for one in positions]
-            first = self._closest(tp, anchor, min(offsets))
-            stretch = Stretch(tp, self._remote(tp), first, following, max(offsets))
-            chosen[stretch] = positions
+            first, wanted = self._closest(tp, anchor, min(offsets)), max(offsets)
+            if (tp, following) in self._from_behind:
+                first, wanted = None, min(offsets)
+            chosen[Stretch(tp, self._remote(tp), first, following, wanted)] = positions
         if self._comparison is None:
             self._comparison = RecordComparison(self.source, self.target, self.pair.request.limits.isolation)
         compared = self._comparison.compare(chosen)
@@ -293,11 +278,15 @@ class Follower:
                 proof = records.position(one.upstream)
                 if proof is not None and (proof.exact or proof.offset >= int(one.wanted or 0)):
                     one.state, one.wanted = proof.state, proof.offset
+            if stretch.following is not None and any(one.state != "exact" for one in positions):
+                self._from_behind ^= {(stretch.source, stretch.following)}  # the other way next time
             last = records.last_pair()
             if last is not None:
                 self._proved[stretch.source] = last
+            elif stretch.anchor is not None:  # compaction may have removed it from one of the logs
+                self._proved.pop(stretch.source, None)
 
-    def _closest(self, tp: TopicPartition, anchor: OffsetSync, offset: int) -> OffsetSync:
+    def _closest(self, tp: TopicPartition, anchor: OffsetSync, offset: int) -> OffsetSync | None:
         """Return the pair that the last comparison has proven, if it lies between a sync and the offset."""
         proved = self._proved.get(tp)
         if proved is not None and anchor.upstream < proved.upstream < offset and anchor.downstream < proved.downstream:
@@ -306,7 +295,7 @@ class Follower:
 
     def _set(self) -> tuple[int, list[str]]:
         """Set what differs from what this process has set last, in groups without members."""
-        changed: dict[str, dict[TopicPartition, _Position]] = {}
+        changed: dict[str, dict[TopicPartition, Position]] = {}
         for number, (group, of_group) in enumerate(self._positions.items()):
             again = (number + self._rounds) % LOOKED_AGAIN_EVERY == 0
             for tp, one in of_group.items():
@@ -341,7 +330,7 @@ class Follower:
         problems += [f"group {group}: {error.str()}" for group, error in refused.items()]
         return sum(len(one) for group, one in wanted.items() if group not in refused), problems
 
-    def _commits(self, positions: Mapping[TopicPartition, _Position]) -> group_commits.Commits:
+    def _commits(self, positions: Mapping[TopicPartition, Position]) -> group_commits.Commits:
         of = {self._remote(tp): one for tp, one in positions.items()}
         return {remote: CommittedOffset(int(one.wanted or 0), one.metadata or FOLLOWED) for remote, one in of.items()}
 
@@ -353,10 +342,10 @@ class Follower:
     def _decide(
         self,
         group: str,
-        positions: Mapping[TopicPartition, _Position],
+        positions: Mapping[TopicPartition, Position],
         found: Mapping[TopicPartition, CommittedOffset],
         ends: Mapping[TopicPartition, int],
-    ) -> Iterator[tuple[TopicPartition, _Position]]:
+    ) -> Iterator[tuple[TopicPartition, Position]]:
         """Yield the positions that are to be set; the state of the others says why not."""
         for tp, one in positions.items():
             remote, wanted = self._remote(tp), int(one.wanted or 0)
@@ -374,7 +363,7 @@ class Follower:
             else:
                 one.set_to = at.offset
 
-    def _is_ours(self, group: str, remote: TopicPartition, one: _Position, at: CommittedOffset) -> bool:
+    def _is_ours(self, group: str, remote: TopicPartition, one: Position, at: CommittedOffset) -> bool:
         """Whether the position on the target was set by a follower, or by MirrorMaker and lies behind."""
         if at.metadata == FOLLOWED or at.offset == one.set_to:
             return True

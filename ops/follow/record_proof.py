@@ -2,7 +2,8 @@
 
 The pair before a position is of the same record on both sides. As long as the records behind it are the same, one by
 one, each is the counterpart of the other, also where several are equal. Where they differ (compaction, repeated
-records), the last record in front of the position counts if neither side has it twice between the two pairs.
+records), the last record in front of the position counts if neither side has it twice between the two pairs. Else the
+same is done from the next pair on towards the position: compaction may have removed the pair before it.
 
 Owns the comparison and the reading of the few records that it needs. Does not own which positions need it.
 """
@@ -31,13 +32,26 @@ _FETCH = {"fetch.message.max.bytes": 262_144, "queued.max.messages.kbytes": 16_3
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Where to compare: from a proven pair to the next one, or to where the logs end. `wanted`: the last position."""
+    """Where to compare: from a proven pair to the next one, or to where the logs end. `wanted`: the last position.
+
+    Without an `anchor`: from the pair `following` back to `wanted`, which is the first position.
+    """
 
     source: TopicPartition
     target: TopicPartition
-    anchor: OffsetSync
+    anchor: OffsetSync | None
     following: OffsetSync | None
     wanted: int
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The first offset and the one behind the last, of both sides."""
+        first, last = self.anchor, self.following
+        if last is None:
+            return (first.upstream if first else 0, self.wanted), (first.downstream if first else 0, _ALL)
+        if first is None:  # a mirror writes no more than it reads
+            first = OffsetSync(self.wanted, max(0, last.downstream - (last.upstream - self.wanted)))
+        return (first.upstream, last.upstream + 1), (first.downstream, last.downstream + 1)
 
 
 @dataclass(slots=True)
@@ -75,19 +89,29 @@ class Proof:
 
 @dataclass(frozen=True)
 class ComparedRecords:
-    """Both sides of a stretch; `bounded`: it ends with a proven pair."""
+    """Both sides of a stretch, from the pair `anchor` to the pair `following`; at least one of them is proven."""
 
-    anchor: OffsetSync
+    anchor: OffsetSync | None
     source: Records
     target: Records
-    bounded: bool = False
+    following: OffsetSync | None = None
 
     @property
     def same(self) -> int:
         """How many records from the first pair on are the same on both sides; 0 if a side does not hold it any more."""
-        if (*self.source.offsets[:1], *self.target.offsets[:1]) != (self.anchor.upstream, self.anchor.downstream):
+        ends = (*self.source.offsets[:1], *self.target.offsets[:1])
+        if self.anchor is None or ends != (self.anchor.upstream, self.anchor.downstream):
             return 0
         pairs = zip(self.source.digests, self.target.digests, strict=False)
+        return next((number for number, (one, other) in enumerate(pairs) if one != other), self._shorter)
+
+    @property
+    def same_behind(self) -> int:
+        """How many records up to the last pair are the same on both sides; 0 if a side does not hold it."""
+        ends = (*self.source.offsets[-1:], *self.target.offsets[-1:])
+        if self.following is None or ends != (self.following.upstream, self.following.downstream):
+            return 0
+        pairs = zip(reversed(self.source.digests), reversed(self.target.digests), strict=False)
         return next((number for number, (one, other) in enumerate(pairs) if one != other), self._shorter)
 
     @property
@@ -101,6 +125,15 @@ class ComparedRecords:
 
     def position(self, offset: int) -> Proof | None:
         """Return where a group at a source offset goes on; None if nothing is proven."""
+        proof = self._from_before(offset)
+        if proof is not None and proof.exact:
+            return proof
+        left = len(self.source.offsets) - bisect_left(self.source.offsets, offset)
+        if 0 < left <= self.same_behind:
+            return Proof(self.target.offsets[-left], exact=True)
+        return proof
+
+    def _from_before(self, offset: int) -> Proof | None:
         read, same = bisect_left(self.source.offsets, offset), self.same
         reached = self.source.complete or read < len(self.source.offsets)
         if same == 0 or read == 0:
@@ -109,9 +142,9 @@ class ComparedRecords:
             return Proof(self.target.offsets[read - 1] + 1, exact=True)
         proven = self.target.offsets[same - 1] + 1
         if same == len(self.target.offsets):
-            return Proof(proven, exact=False, replicated=self.target.complete and not self.bounded)
+            return Proof(proven, exact=False, replicated=self.target.complete and self.following is None)
         last = self.source.digests[read - 1]
-        whole = self.bounded and self.source.complete and self.target.complete
+        whole = self.following is not None and self.source.complete and self.target.complete
         if whole and self.source.digests.count(last) == 1 == self.target.digests.count(last):
             return Proof(self.target.offsets[self.target.digests.index(last)] + 1, exact=True)
         return Proof(proven, exact=False)
@@ -130,20 +163,12 @@ class RecordComparison:
         Both sides are read at the same time: how old a position on the target is rests on how long that takes.
         """
         chosen = list(stretches)
-        at_source = {
-            one.source: (one.anchor.upstream, one.following.upstream + 1 if one.following else one.wanted)
-            for one in chosen
-        }
-        on_target = {
-            one.target: (one.anchor.downstream, one.following.downstream + 1 if one.following else _ALL)
-            for one in chosen
-        }
+        at_source = {one.source: one.ranges[0] for one in chosen}
+        on_target = {one.target: one.ranges[1] for one in chosen}
         with ThreadPoolExecutor(2) as pool:
             source, target = pool.map(self._up_to_the_end, (self._source, self._target), (at_source, on_target))
         return {
-            one.source: ComparedRecords(
-                one.anchor, source[one.source], target[one.target], bounded=one.following is not None
-            )
+            one.source: ComparedRecords(one.anchor, source[one.source], target[one.target], one.following)
             for one in chosen
         }
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from kubernetes import client
 
+from kafka.cluster import CALL_DEADLINE_S
 from ops.errors import OpsError
 from ops.follow.command import followed
 from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
@@ -52,7 +53,7 @@ def require_ended(
 def last_rounds(pair: MirrorContext, say: Say) -> bool:
     """Set what groups have read since the pod's last round; return whether anything was set. Raises ClusterError."""
     changed = 0
-    with followed(pair) as follower:
+    with followed(pair, CALL_DEADLINE_S) as follower:
         for _ in range(ROUNDS_MAX):
             found = follower.round()
             changed += found.set_offsets

@@ -24,16 +24,21 @@ ORDERS = "orders"
 
 
 class MadeUpRecords(RecordComparison):
-    """Both logs of a simulated mirror; every third record has the content of others."""
+    """Both logs of a simulated mirror; every third record has the content of others.
+
+    `compacted`: the target's has lost all but the last copy of each record.
+    """
 
     def __init__(self, source: Any, target: Any, mirror: SimulatedMirror) -> None:
         super().__init__(source, target, "read_committed")
         self.mirror = mirror
         self.uncopied = range(0)
+        self.compacted = False
 
     def _read(self, side: Any, wanted: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, Records]:
         at_source = {upstream: upstream for upstream in (*self.mirror.copies, *self.uncopied)}
-        on_target = {at: upstream for upstream, places in self.mirror.copies.items() for at in places}
+        left = slice(-1, None) if self.compacted else slice(None)
+        on_target = {at: upstream for upstream, places in self.mirror.copies.items() for at in places[left]}
         found = {}
         for tp, (start, end) in wanted.items():
             rows = sorted((at_source if side.side.role == "source" else on_target).items())

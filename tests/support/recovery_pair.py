@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from contract.verification_request import Resource
-from kafka.cluster import Topic
+from kafka.cluster import CALL_DEADLINE_S, Topic
 from kafka.connector_status import ConnectorState, ResourceStatus
 from kafka.errors import ClusterError
 from kafka.lag import Measure, PartitionLag
@@ -273,6 +273,7 @@ class Side:
         self.metadata: dict[tuple[str, TopicPartition], str] = {}
         self.compacted: set[str] = set()
         self.at: Callable[[], None] = lambda: None
+        self.call_within_s = CALL_DEADLINE_S
         self.admin = Admin(self)
 
     def connect(self, within_s: float = 0.0) -> None:

@@ -29,7 +29,8 @@ def group(name: str, state: ConsumerGroupState) -> Any:
 
 def cluster(**admin: Any) -> Any:
     side = ClusterConfig(role="source", alias="earlier", client_config={})
-    return SimpleNamespace(side=side, refusals=Refusals(side), admin=SimpleNamespace(**admin))
+    made = {"side": side, "refusals": Refusals(side), "call_within_s": 1.0}
+    return SimpleNamespace(**made, admin=SimpleNamespace(**admin))
 
 
 def test_a_topic_has_no_id_where_brokers_give_none() -> None:

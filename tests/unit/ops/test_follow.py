@@ -270,7 +270,12 @@ def records(offsets: list[int], digests: list[int], *, complete: bool = True) ->
         (([5, 6, 8], [1, 1, 2]), ([3, 4], [1, 1]), 9, False, Proof(5, exact=False, replicated=True)),
         (([5, 8, 9], [1, 3, 4]), ([3, 4, 5, 6], [1, 2, 3, 4]), 9, True, Proof(6, exact=True)),  # compacted since
         (([5, 8, 9], [1, 3, 4]), ([3, 4, 5, 6], [1, 2, 3, 4]), 9, False, Proof(4, exact=False)),
-        (([5, 8, 9], [1, 3, 3]), ([3, 4, 5, 6], [1, 2, 3, 3]), 9, True, Proof(4, exact=False)),  # which of the two?
+        (([5, 8, 9, 10], [1, 3, 3, 4]), ([3, 5, 6, 7], [1, 3, 7, 4]), 10, True, Proof(7, exact=True)),
+        (([5, 8, 9, 10], [1, 3, 3, 4]), ([3, 4, 6, 7], [1, 3, 7, 4]), 9, True, Proof(5, exact=True)),
+        (([5, 7, 9, 10], [1, 3, 3, 4]), ([3, 4, 6, 7], [1, 2, 7, 4]), 9, True, Proof(4, exact=False)),  # which of both?
+        (([5, 8, 9], [1, 3, 4]), ([7, 8, 9], [1, 3, 4]), 8, True, Proof(8, exact=True)),  # the target has deleted it
+        (([8, 9], [3, 4]), ([7, 8, 9], [1, 3, 4]), 8, True, Proof(8, exact=True)),
+        (([8, 9], [3, 4]), ([7, 8, 9], [1, 2, 4]), 8, True, None),
         (([6, 8], [1, 2]), ([3, 4], [1, 2]), 8, False, None),  # the source has deleted the first record
         (([5, 8], [1, 2]), ([4, 6], [1, 2]), 8, False, None),
         (([5, 8], [1, 2]), ([3, 4], [9, 2]), 8, False, None),
@@ -279,7 +284,8 @@ def records(offsets: list[int], digests: list[int], *, complete: bool = True) ->
 def test_what_the_records_between_two_pairs_prove(
     source: Any, target: Any, offset: int, bounded: bool, proof: Proof | None
 ) -> None:
-    compared = ComparedRecords(OffsetSync(5, 3), records(*source), records(*target), bounded)
+    following = OffsetSync(source[0][-1], target[0][-1]) if bounded else None
+    compared = ComparedRecords(OffsetSync(5, 3), records(*source), records(*target), following)
     assert compared.position(offset) == proof
 
 

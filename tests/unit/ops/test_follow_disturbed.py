@@ -9,6 +9,8 @@ import pytest
 from kafka import group_commits
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync
 from kafka.errors import ClusterError
+from kafka.offset_syncs import UNSYNCED_MAX
+from ops.follow import follower
 from ops.follow.follower import LOOKED_AGAIN_EVERY
 from ops.follow.kept_maps import KeptMaps
 from tests.support.followed_sides import ITEMS, ORDERS, SYNCS, Followed, KeptTopic
@@ -136,3 +138,88 @@ def test_groups_at_several_unproven_places_of_a_partition_are_exact_after_one_ro
     assert followed.round() == {"exact": 3}
     for group, offset in places.items():
         assert not followed.mirror.skipped(offset, followed.at(group) or 0)
+
+
+def restart_with_a_late_sync(followed: Followed, first: int, unsynced: int) -> None:
+    """Let the mirror repeat the records from an offset on and copy some more before its first offset sync is sent."""
+    again = sorted(one for one in followed.mirror.copies if one >= first)
+    copy(followed, (simulated.RESTART, 0), (simulated.BUSY, 1))
+    for upstream in again:
+        followed.mirror._copy(upstream)
+    copy(followed, (simulated.RECORD, unsynced), (simulated.FREE, 1))
+
+
+def test_second_copies_count_once_the_mirror_has_passed_where_the_source_ended_when_it_began(
+    followed: Followed,
+) -> None:
+    """The first sync of a burst comes late, so that the syncs alone say that 18 more records may be there twice."""
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    followed.round()
+    restart_with_a_late_sync(followed, 20, 5)
+    followed.stands(43)
+    assert not followed.mirror.skipped(43, followed.at() or 0)
+    followed.round()
+    copy(followed, (simulated.RECORD, 6))
+    assert followed.round() == {"exact": 1}
+    assert followed.at() == followed.mirror.copies[43][-1]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_in_front_of_the_first_sync_of_a_restarted_mirror_records_are_compared_from_there_back(
+    followed: Followed, compacted: bool
+) -> None:
+    """Compaction removes first copies, so that the last pair of before the restart is not on the target any more."""
+    copy(followed, (simulated.RECORD, 40))
+    restart_with_a_late_sync(followed, 20, UNSYNCED_MAX)
+    copy(followed, (simulated.RECORD, 6))
+    followed.records.compacted = compacted
+    for offset in (200, 500):
+        followed.stands(offset)
+        assert followed.round() == {"exact": 1}
+        assert followed.at() == followed.mirror.copies[offset][-1]
+
+
+def test_a_group_that_rests_goes_on_at_the_second_copies_once_all_are_there(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    for offset, group in ((30, ORDERS), (36, "rests")):
+        followed.stands(offset, group)
+    assert followed.round() == {"exact": 2}
+    copy(followed, (simulated.RESTART, 8))
+    followed.round()
+    assert followed.at("rests") == 36
+    copy(followed, (simulated.RECORD, 12))
+    assert followed.round() == {"exact": 2}
+    assert followed.at("rests") == followed.mirror.copies[36][-1]
+    assert followed.at() == 30, "it was not repeated"
+
+
+@pytest.mark.parametrize("dies", ["before its groups are read", "before its topics are", "before its records are"])
+def test_a_source_that_dies_in_a_round_keeps_nothing_from_being_set_that_the_mirror_has_copied(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch, dies: str
+) -> None:
+    copy(followed, (simulated.RECORD, 20))
+    followed.ahead(20)
+    followed.stands(40)
+    assert followed.round() == {"behind": 1}
+    followed.ahead(0)
+    copy(followed, (simulated.RECORD, 20))
+
+    def no_answer(*_: object) -> None:
+        raise ClusterError("source: no answer")
+
+    ids = follower.topic_ids
+
+    def ids_of(side: Any, names: Iterable[str]) -> Any:
+        return no_answer() if side is followed.source else ids(side, names)
+
+    if dies == "before its groups are read":
+        monkeypatch.setattr(followed.source, "group_states", no_answer)
+    elif dies == "before its topics are":
+        monkeypatch.setattr(follower, "topic_ids", ids_of)
+    else:
+        monkeypatch.setattr(followed.source, "ends", no_answer)
+    for _ in range(2):
+        with pytest.raises(ClusterError, match="no answer"):
+            followed.round()
+        assert followed.at() == (followed.mirror.written[-1].upstream + 1)

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import pytest
 
 from contract.stack_outputs import BreakGlassCopy
+from kafka.cluster import CALL_DEADLINE_S
 from ops.errors import OpsError
 from ops.follow.follower import STATES, Round
 from ops.inspection import follower_status
@@ -150,7 +151,9 @@ def test_rounds_are_done_until_nothing_is_set_any_more(monkeypatch: pytest.Monke
     left = [3, 1, 0, 9]
 
     @contextmanager
-    def followed(_: MirrorContext) -> Iterator[Any]:
+    def followed(_: MirrorContext, source_within_s: float) -> Iterator[Any]:
+        assert source_within_s == CALL_DEADLINE_S, "the source is there, and may be slow"
+
         class Made:
             def round(self) -> Round:
                 positions = {**dict.fromkeys(STATES, 0), "exact": 4}
