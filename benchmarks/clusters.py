@@ -7,6 +7,7 @@ topics and connectors in them. Users and ACLs are left out: they cost nothing pe
 import json
 import logging
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -108,6 +109,16 @@ class Clusters:
     def pid(self, name: str) -> int:
         """Process id of a broker or of the worker."""
         return next(entry.pid for entry in self.processes.entries() if entry.name == name)
+
+    def kill(self, name: str) -> float:
+        """Send SIGKILL to a broker or to the worker; return when, by `time.monotonic`. Raises BenchmarkError."""
+        try:
+            if not self.processes.alive(name):
+                raise ProcessLookupError
+            os.kill(self.pid(name), signal.SIGKILL)
+        except ProcessLookupError:  # also between the two: somebody else may end it at any time
+            raise BenchmarkError(f"{name}: must run until it is killed (got an end before).") from None
+        return time.monotonic()
 
     def tool(self, main: str, *arguments: str) -> str:
         """What one of Kafka's own tools prints; raises BenchmarkError if it fails or takes too long."""

@@ -22,13 +22,15 @@ from benchmarks.follow import judging
 from benchmarks.follow.judging import Row
 from benchmarks.follow.mirror import WORKER_SETTINGS
 from benchmarks.follow.seeds import CASES, Site
+from kafka.errors import ClusterError
 from ops.follow.command import INTERVAL_S
 from sandbox.operator.java_processes import kafka_version
 from sandbox.processes import ProcessError
 from sandbox.toolchain import ToolchainError, locate
 
 RESULT = tables.RESULTS / "follow.json"
-SEEDS, MINUTES = 20, 120.0
+SEEDS, MINUTES = 20, 42.0
+FAILURES = (BenchmarkError, ClusterError, KafkaException, ProcessError, httpx.HTTPError)
 MANY_GROUPS = "many groups"
 LINE = (
     "  {topic} {group}: {readAgain} of {lastSecond}, skipped {skipped}, since round {sinceRound} ({roundAgeS} s), "
@@ -40,13 +42,13 @@ def measure(
     given: argparse.Namespace, rows: list[Row], costs: list[Row], not_made: list[Row], keep: Callable[[], None]
 ) -> None:
     """Add the rows of each seed and keep them; the error of one that could not be made leaves the others valid."""
+    until = time.monotonic() + given.minutes * 60
     with running(locate(), WORKER_SETTINGS) as clusters:
         site = Site.on(clusters, given.interval)
         if given.only in (None, MANY_GROUPS):
             costs += site.many_groups()
             for row in costs:
                 tables.log(f"{MANY_GROUPS}: {row}")
-        until = time.monotonic() + given.minutes * 60
         for number in range(given.first, given.first + given.seeds):
             for case in [case for case in CASES if given.only in (None, case)]:
                 began = time.monotonic()
@@ -54,9 +56,10 @@ def measure(
                     return
                 try:
                     found = site.seed(case, number)
-                except (BenchmarkError, KafkaException, httpx.HTTPError) as error:
+                except FAILURES as error:
                     tables.log(f"error: {case}, seed {number}: {error}")
                     not_made.append({"case": case, "seed": number, "error": str(error)})
+                    keep()
                     continue
                 rows += found
                 keep()
@@ -102,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         tools = locate()
         measure(given, rows, costs, not_made, keep)
-    except (BenchmarkError, ToolchainError, ProcessError, KafkaException, httpx.HTTPError) as error:
+    except (ToolchainError, *FAILURES) as error:
         tables.log(f"error: {error}")
         if not rows and not costs:
             return 2

@@ -21,10 +21,16 @@ from ops.recovery import mirror_context
 from ops.recovery.mirror_context import MirrorContext
 from sandbox.state import PROJECT
 
-WORKER_SETTINGS = {"offset.flush.interval.ms": 10_000, "scheduled.rebalance.max.delay.ms": 0}
-"""A worker that comes back gets its tasks at once, and copies again what it has copied in the last 10 s."""
+WORKER_SETTINGS = {
+    "offset.flush.interval.ms": 10_000,
+    "scheduled.rebalance.max.delay.ms": 0,
+    "session.timeout.ms": 6000,
+    "heartbeat.interval.ms": 2000,
+}
+"""A worker that comes back gets its tasks as soon as the group has lost the one that was killed, and copies again what
+it has copied in the last 10 s."""
 KINDS = ("Source", "Checkpoint")
-GONE_WITHIN_S, FIRST_ROUND_WITHIN_S, END_WITHIN_S = 60.0, 120.0, 5.0
+GONE_WITHIN_S, FIRST_ROUND_WITHIN_S, END_WITHIN_S = 60.0, 120.0, 1.0
 
 
 def connector_name(kind: str) -> str:

@@ -4,9 +4,7 @@ Owns what happens in a seed of a case, and what flowed over the mirror before it
 nor the result.
 """
 
-import os
 import random
-import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -93,13 +91,9 @@ class Site:
                 self._kill_worker(chance, places)
             time.sleep(chance.uniform(1.0, 4.0))
             self.traffic.require_no_problems()
-            began = time.monotonic()
-            if not self.clusters.processes.alive(SOURCE):
-                raise BenchmarkError("source: must run until it is killed (got none).")
-            os.kill(self.clusters.pid(SOURCE), signal.SIGKILL)
-            killed = time.monotonic()
+            killed = self.clusters.kill(SOURCE)
             self.traffic.end()
-            time.sleep(max(0.0, began + SET_AFTER_S - time.monotonic()))
+            time.sleep(max(0.0, killed + SET_AFTER_S - time.monotonic()))
             rows = self._judged(follower, places, killed)
         self._until("the source is down", lambda: not self.clusters.processes.alive(SOURCE))
         self._start_again()
@@ -174,10 +168,11 @@ class Site:
 
     def _kill_worker(self, chance: random.Random, places: Sequence[Place]) -> None:
         """Kill the worker and start it again; by chance the source ends before it copies again."""
-        self.clusters.processes.kill(WORKER)
+        killed = self.clusters.kill(WORKER)
         down_s = chance.uniform(0.0, 5.0)
         waits = chance.random() < 2 / 3
-        time.sleep(down_s)
+        self._until("the worker is down", lambda: not self.clusters.processes.alive(WORKER))
+        time.sleep(max(0.0, killed + down_s - time.monotonic()))
         self.clusters.start_worker(wait=False)
         if waits:
             self._until("the mirror runs", lambda: mirror.runs(self.clusters))

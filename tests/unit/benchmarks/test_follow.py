@@ -1,12 +1,23 @@
 """The judge of followed groups by small logs, and what a seed chooses."""
 
+import os
 import random
 from array import array
+from pathlib import Path
+from typing import cast
 
+import psutil
+import pytest
+
+from benchmarks.clusters import SOURCE, BenchmarkError, Clusters
 from benchmarks.follow.judging import Cost, TargetLog, holds, source_offsets, summary, within_last_second
 from benchmarks.follow.judging import cost as cost_of
 from benchmarks.follow.traffic import Log, Rates, Traffic
 from benchmarks.tables import _follow
+from sandbox.processes import Processes
+from sandbox.state import SandboxState
+from sandbox.toolchain import Tools
+from tests.support.waiting import wait_until
 
 
 def source(*offsets: int, incarnation: int = 0) -> Log:
@@ -106,3 +117,25 @@ def test_the_bound_and_the_table() -> None:
         "| source killed | plain | 1 000 | 0 | 6 (most 7) | 5 | 6 (1.3 s) | 1 of 2 | 1 of 2 | 2 500 (most 2 500) |"
         in _follow(result)
     )
+
+
+def test_the_end_of_a_process_that_somebody_else_has_killed_is_a_benchmarks_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = SandboxState(tmp_path / "state")
+    state.create()
+    processes = Processes(state)
+    clusters = Clusters(cast(Tools, None), tmp_path, processes, {})
+    message = r"kafka.source: must run until it is killed \(got an end before\)"
+    with pytest.raises(BenchmarkError, match=message):
+        clusters.kill(SOURCE)
+
+    def alive_until_now(name: str) -> bool:
+        pid = processes.kill(name)
+        wait_until("its exit code is collected", lambda: not psutil.pid_exists(pid), 10)
+        return True
+
+    processes.start(SOURCE, ["sleep", "60"], {"PATH": os.environ["PATH"]}, tmp_path / "log")
+    monkeypatch.setattr(processes, "alive", alive_until_now)
+    with pytest.raises(BenchmarkError, match=message):
+        clusters.kill(SOURCE)
