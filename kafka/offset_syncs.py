@@ -107,9 +107,10 @@ class OffsetMap:
             self._again.interrupt()
 
     @property
-    def is_repeating(self) -> bool:
-        """Whether the mirror repeats records, and their first copies count."""
-        return self._again is not None
+    def repeated(self) -> tuple[OffsetSync, int] | None:
+        """While first copies count: the last pair of a second one, and the last record that may be there twice."""
+        end = self._again._end() if self._again is not None else None
+        return None if end is None else (end, self._until)
 
     def repeats_before(self, source_end: int) -> bool:
         """Take in where the source ended after the repetition began; return as `add`.
@@ -118,6 +119,11 @@ class OffsetMap:
         """
         self._until = min(self._until, source_end - 1)
         return self._take_over()
+
+    def has_repeated(self) -> None:
+        """Take in that all that is there twice has its second copy: the records behind the last sync are the same."""
+        self._until = 0
+        self._take_over()
 
     def clear(self) -> None:
         """Forget everything: the topic was created again on one of the sides."""

@@ -23,7 +23,7 @@ from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.follow.kept_maps import KeptMaps
 from ops.follow.position import Position
-from ops.follow.record_proof import RecordComparison, Stretch
+from ops.follow.record_proof import ComparedRecords, RecordComparison, Stretch
 from ops.recovery.group_offsets import FOLLOWED
 from ops.recovery.mirror_context import MirrorContext
 
@@ -221,12 +221,17 @@ class Follower:
                     self._forget(tp)
 
     def _bound_repetitions(self) -> None:
-        """Ask where the source ends in partitions of which the mirror has begun to repeat records, once each."""
-        repeating = {tp for tp, known in self._maps.items() if known.is_repeating}
-        began = [tp for tp in repeating - self._repeating if tp.topic in self._there]
-        ends = self.source.ends(began, "read_uncommitted") if began else {}
-        self._repeating = repeating & (self._repeating | ends.keys())
+        """Find where the mirror has repeated all records: it has copied all that the source had when that began."""
+        repeating = {tp for tp, known in self._maps.items() if known.repeated is not None and tp.topic in self._there}
+        ends = self.source.ends(repeating - self._repeating, "read_uncommitted") if repeating else {}
+        self._repeating |= ends.keys()
         for tp in [tp for tp, end in ends.items() if self._maps[tp].repeats_before(end)]:
+            self._forget_positions(tp)
+        left = {tp: of for tp in sorted(repeating) if (of := self._maps[tp].repeated) is not None}
+        stretches = [Stretch(tp, self._remote(tp), pair, None, until + 1) for tp, (pair, until) in left.items()]
+        compared = self._compared(stretches[:STRETCHES_AT_ONCE]) if stretches else {}
+        for tp in [tp for tp, records in compared.items() if records.source_is_copied]:
+            self._maps[tp].has_repeated()
             self._forget_positions(tp)
 
     def _translate(self) -> dict[TopicPartition, dict[_Pairs, list[Position]]]:
@@ -269,9 +274,7 @@ class Follower:
             if (tp, following) in self._from_behind:
                 first, wanted = None, min(offsets)
             chosen[Stretch(tp, self._remote(tp), first, following, wanted)] = positions
-        if self._comparison is None:
-            self._comparison = RecordComparison(self.source, self.target, self.pair.request.limits.isolation)
-        compared = self._comparison.compare(chosen)
+        compared = self._compared(chosen)
         for stretch, positions in chosen.items():
             records = compared[stretch.source]
             for one in positions:
@@ -285,6 +288,11 @@ class Follower:
                 self._proved[stretch.source] = last
             elif stretch.anchor is not None:  # compaction may have removed it from one of the logs
                 self._proved.pop(stretch.source, None)
+
+    def _compared(self, stretches: Iterable[Stretch]) -> Mapping[TopicPartition, ComparedRecords]:
+        if self._comparison is None:
+            self._comparison = RecordComparison(self.source, self.target, self.pair.request.limits.isolation)
+        return self._comparison.compare(stretches)
 
     def _closest(self, tp: TopicPartition, anchor: OffsetSync, offset: int) -> OffsetSync | None:
         """Return the pair that the last comparison has proven, if it lies between a sync and the offset."""

@@ -115,6 +115,11 @@ class ComparedRecords:
         return next((number for number, (one, other) in enumerate(pairs) if one != other), self._shorter)
 
     @property
+    def source_is_copied(self) -> bool:
+        """Whether all of the stretch at the source is on the target, and nothing else in between."""
+        return self.source.complete and self.same == len(self.source.offsets) > 0
+
+    @property
     def _shorter(self) -> int:
         return min(len(self.source.offsets), len(self.target.offsets))
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafka import group_commits
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync
@@ -14,6 +16,7 @@ from ops.follow import follower
 from ops.follow.follower import LOOKED_AGAIN_EVERY
 from ops.follow.kept_maps import KeptMaps
 from tests.support.followed_sides import ITEMS, ORDERS, SYNCS, Followed, KeptTopic
+from tests.support.generated_cases import cases
 from tests.support.recovery_pair import known
 from tests.unit.kafka import test_offset_syncs as simulated
 from tests.unit.ops.test_follow import copy
@@ -185,10 +188,13 @@ def test_a_group_that_rests_goes_on_at_the_second_copies_once_all_are_there(foll
     for offset, group in ((30, ORDERS), (36, "rests")):
         followed.stands(offset, group)
     assert followed.round() == {"exact": 2}
-    copy(followed, (simulated.RESTART, 8))
+    copy(followed, (simulated.RESTART, 0))
+    for upstream in range(32, 36):
+        followed.mirror._copy(upstream)
     followed.round()
     assert followed.at("rests") == 36
-    copy(followed, (simulated.RECORD, 12))
+    for upstream in range(36, 40):
+        followed.mirror._copy(upstream)
     assert followed.round() == {"exact": 2}
     assert followed.at("rests") == followed.mirror.copies[36][-1]
     assert followed.at() == 30, "it was not repeated"
@@ -223,3 +229,55 @@ def test_a_source_that_dies_in_a_round_keeps_nothing_from_being_set_that_the_mir
         with pytest.raises(ClusterError, match="no answer"):
             followed.round()
         assert followed.at() == (followed.mirror.written[-1].upstream + 1)
+
+
+def test_second_copies_count_once_all_of_them_are_seen(followed: Followed) -> None:
+    """No later sync says so: little is written, and the next one comes with the next hundred records or the flush."""
+    copy(followed, (simulated.RECORD, 40))
+    followed.stands(30)
+    followed.round()
+    restart_with_a_late_sync(followed, 20, 5)
+    copy(followed, (simulated.RECORD, 3))
+    followed.ahead(2)
+    followed.stands(44)
+    followed.round()
+    assert not followed.mirror.skipped(44, followed.at() or 0)
+    written = len(followed.mirror.written)
+    followed.ahead(0)
+    copy(followed, (simulated.RECORD, 2))
+    assert len(followed.mirror.written) == written
+    assert followed.round() == {"exact": 1}
+    assert followed.at() == followed.mirror.copies[44][-1]
+
+
+@cases(150)
+@given(
+    st.integers(0, 25), st.integers(0, 30), st.integers(0, 40), st.lists(st.integers(10, 70), min_size=1), st.booleans()
+)
+def test_nothing_is_skipped_at_any_moment_of_a_restart(
+    repeated: int, written: int, late: int, offsets: list[int], compacted: bool
+) -> None:
+    """Some records are copied twice, then those that were written meanwhile; the first sync comes late."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        followed = Followed(monkeypatch)
+        copy(followed, (simulated.RECORD, 40))
+        followed.stands(10)
+        followed.round()
+        again = sorted(followed.mirror.copies)[40 - repeated :]
+        followed.ahead(written)
+        copy(followed, (simulated.RESTART, 0), (simulated.BUSY, 1))
+        standing = 10
+        for number in range(repeated + written):
+            if number == late:
+                copy(followed, (simulated.FREE, 1))
+            if number < repeated:
+                followed.mirror._copy(again[number])
+            else:
+                copy(followed, (simulated.RECORD, 1))
+                followed.ahead(repeated + written - number - 1)
+            followed.records.compacted = compacted
+            standing = min(max(standing, offsets[number % len(offsets)]), 40 + written)
+            followed.stands(standing)
+            states, at = followed.round(), followed.at() or 0
+            assert not followed.mirror.skipped(standing, at), (standing, at)
+            assert states != {"exact": 1} or not followed.mirror.repeated(standing, at), (standing, at)
