@@ -63,6 +63,7 @@ class OffsetMap:
     _uneven: int = 0
     _bounds: int = 0
     _again: "OffsetMap | None" = None
+    _from: int = 0
     _until: int = 0
 
     def add(self, upstream: int, downstream: int) -> bool:
@@ -192,11 +193,13 @@ class OffsetMap:
         """Hold back a sync of records that are on the target already; take over the held ones once all are repeated.
 
         Until then a group that goes on at a second copy would skip those of which the target has the first one only.
-        Behind `last` there are at most as many of them as the target has offsets up to the first second copy.
+        Behind `last` there are at most as many of them as the target has offsets up to the first sync of a second copy,
+        and in front of that at most as many second copies: of those records the syncs prove nothing any more.
         """
         if self._again is None:
             self._again = type(self)(self.linear, self.stretches_max, _uneven=UNEVEN_SYNCS)
-            self._until = last.upstream + downstream - last.downstream - 1
+            between = downstream - last.downstream - 1
+            self._from, self._until = upstream - between, last.upstream + between
         forgotten = self._again.add(upstream, downstream)
         return self._take_over() or forgotten
 
@@ -206,8 +209,8 @@ class OffsetMap:
         end = again._end() if again is not None else None
         if again is None or end is None or end.upstream < self._until:
             return False
-        self._again, self._until = again._again, again._until
-        self._cut(again._first[0])
+        self._cut(min(again._first[0], max(self._from, self._first[0] + 1)))
+        self._again, self._from, self._until = again._again, again._from, again._until
         for stretch in again.stretches():
             self._append(*stretch)
         self._interrupted, self._uneven = again._interrupted, again._uneven

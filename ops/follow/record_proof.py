@@ -130,13 +130,10 @@ class ComparedRecords:
 
     def position(self, offset: int) -> Proof | None:
         """Return where a group at a source offset goes on; None if nothing is proven."""
-        proof = self._from_before(offset)
-        if proof is not None and proof.exact:
-            return proof
         left = len(self.source.offsets) - bisect_left(self.source.offsets, offset)
-        if 0 < left <= self.same_behind:
+        if 0 < left <= self.same_behind:  # the last copy of a record that is there twice
             return Proof(self.target.offsets[-left], exact=True)
-        return proof
+        return self._from_before(offset)
 
     def _from_before(self, offset: int) -> Proof | None:
         read, same = bisect_left(self.source.offsets, offset), self.same

@@ -231,6 +231,17 @@ def test_a_source_that_dies_in_a_round_keeps_nothing_from_being_set_that_the_mir
         assert followed.at() == (followed.mirror.written[-1].upstream + 1)
 
 
+def test_a_group_that_rests_in_front_of_a_late_sync_goes_on_at_the_second_copy(followed: Followed) -> None:
+    copy(followed, (simulated.RECORD, 40))
+    for offset, group in ((10, ORDERS), (30, "rests")):
+        followed.stands(offset, group)
+    followed.round()
+    assert followed.at("rests") == 30
+    restart_with_a_late_sync(followed, 20, 5)
+    assert followed.round() == {"exact": 2}
+    assert (followed.at(), followed.at("rests")) == (10, followed.mirror.copies[30][-1])
+
+
 def test_second_copies_count_once_all_of_them_are_seen(followed: Followed) -> None:
     """No later sync says so: little is written, and the next one comes with the next hundred records or the flush."""
     copy(followed, (simulated.RECORD, 40))
