@@ -68,7 +68,7 @@ class Topic:
 class Cluster:
     """Connection to one cluster; `connect` fails within its deadline with one message and its remedy."""
 
-    call_within_s = CALL_DEADLINE_S
+    call_within_s = CALL_DEADLINE_S  # of those calls that a follower makes
 
     def __init__(self, side: ClusterConfig) -> None:
         self.side = side
