@@ -194,22 +194,23 @@ class Traffic:
             writer.close()
 
     def _read(self, group: str, distance: int, places: Sequence[Place]) -> None:
-        def acknowledge(error: KafkaError | None, offsets: Sequence[ClientTopicPartition]) -> None:
-            for at in offsets if error is None else ():
-                self.committed.setdefault((group, (at.topic, at.partition)), []).append((time.monotonic(), at.offset))
-
+        commits = Commits(
+            lambda place, at: self.committed.setdefault((group, place), []).append((time.monotonic(), at))
+        )
         config = {**self.client, "group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        more = {"log_level": 0, "queued.max.messages.kbytes": 4096, "on_commit": acknowledge}
+        more = {"log_level": 0, "queued.max.messages.kbytes": 4096, "on_commit": commits.answered}
         consumer = Consumer({**config, **more})
         try:
-            self._read_as(consumer, group, distance, places)
+            self._read_as(consumer, commits, group, distance, places)
         finally:
             if not self._ending.is_set():
                 consumer.close()
 
-    def _read_as(self, consumer: Consumer, group: str, distance: int, places: Sequence[Place]) -> None:
-        ends = {place: self._start(group, place, distance) for place in places}
-        consumer.assign([ClientTopicPartition(*place, end) for place, end in ends.items()])
+    def _read_as(
+        self, consumer: Consumer, commits: "Commits", group: str, distance: int, places: Sequence[Place]
+    ) -> None:
+        commits.waiting = {place: self._start(group, place, distance) for place in places}
+        consumer.assign([ClientTopicPartition(*place, end) for place, end in commits.waiting.items()])
         held: dict[Place, deque[Any]] = {place: deque() for place in places}
         paused = set[Place]()
         committed_at = time.monotonic()
@@ -221,17 +222,16 @@ class Traffic:
             for place, waiting in held.items():
                 end = self._take(group, place, waiting, self.logs[place].readable_up_to(distance))
                 if end is not None:
-                    ends[place] = end
+                    commits.waiting[place] = end
                 if len(waiting) > HELD and place not in paused:
                     consumer.pause([ClientTopicPartition(*place)])
                     paused.add(place)
                 elif len(waiting) < HELD_LEAST and place in paused:
                     consumer.resume([ClientTopicPartition(*place)])
                     paused.discard(place)
-            if ends and time.monotonic() - committed_at >= COMMIT_EVERY_S:
+            if time.monotonic() - committed_at >= COMMIT_EVERY_S and (offsets := commits.taken()):
                 committed_at = time.monotonic()
-                consumer.commit(offsets=[ClientTopicPartition(*place, end) for place, end in ends.items()])
-                ends.clear()
+                consumer.commit(offsets=offsets)
 
     def _start(self, group: str, place: Place, distance: int) -> int:
         """Return where a group begins: behind what it has read, or a little in front of its distance."""
@@ -248,6 +248,36 @@ class Traffic:
         if end is not None:
             self.read.setdefault((group, place), []).append((time.monotonic(), end, number))
         return end
+
+
+@dataclass
+class Commits:
+    """Offsets of a group that are to be committed: one request at a time, and again what was refused.
+
+    Of two requests on their way the first may come last, and a partition in which no more is read would stay there.
+    """
+
+    note: Callable[[Place, int], object]
+    waiting: dict[Place, int] = field(default_factory=dict)
+    _sent: dict[Place, int] = field(default_factory=dict)
+
+    def taken(self) -> list[ClientTopicPartition]:
+        """Return what the next request has; nothing while one has no answer."""
+        if self._sent:
+            return []
+        self._sent, self.waiting = self.waiting, {}
+        return [ClientTopicPartition(*place, end) for place, end in self._sent.items()]
+
+    def answered(self, error: KafkaError | None, offsets: Sequence[ClientTopicPartition]) -> None:
+        """Take in the answer to the request."""
+        refused = dict(self._sent) if error is not None else {}
+        for at in offsets if error is None else ():
+            place = at.topic, at.partition
+            if at.error is None:
+                self.note(place, at.offset)
+            elif place in self._sent:
+                refused[place] = self._sent[place]
+        self.waiting, self._sent = refused | self.waiting, {}
 
 
 def numbers_of(value: bytes) -> tuple[int, int]:

@@ -8,11 +8,12 @@ from typing import cast
 
 import psutil
 import pytest
+from confluent_kafka import KafkaError
 
 from benchmarks.clusters import SOURCE, BenchmarkError, Clusters
 from benchmarks.follow.judging import Cost, TargetLog, holds, source_offsets, summary, within_last_second
 from benchmarks.follow.judging import cost as cost_of
-from benchmarks.follow.traffic import Log, Rates, Traffic
+from benchmarks.follow.traffic import Commits, Log, Place, Rates, Traffic
 from benchmarks.tables import _follow
 from sandbox.processes import Processes
 from sandbox.state import SandboxState
@@ -139,3 +140,17 @@ def test_the_end_of_a_process_that_somebody_else_has_killed_is_a_benchmarks_erro
     monkeypatch.setattr(processes, "alive", alive_until_now)
     with pytest.raises(BenchmarkError, match=message):
         clusters.kill(SOURCE)
+
+
+def test_one_commit_of_a_group_is_on_its_way_and_what_is_refused_is_committed_again() -> None:
+    noted = list[tuple[Place, int]]()
+    commits = Commits(lambda place, at: noted.append((place, at)), {("plain", 0): 500, ("plain", 1): 7})
+    first = commits.taken()
+    commits.waiting["plain", 0] = 1000
+    assert commits.taken() == []
+    commits.answered(KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE), first)
+    second = commits.taken()
+    assert {(at.topic, at.partition): at.offset for at in second} == {("plain", 0): 1000, ("plain", 1): 7}
+    commits.answered(None, second)
+    assert commits.taken() == []
+    assert sorted(noted) == [(("plain", 0), 1000), (("plain", 1), 7)]
