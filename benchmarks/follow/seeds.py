@@ -78,8 +78,7 @@ class Site:
         chance = random.Random(f"{case} {number}")  # noqa: S311 - moments and rates, no secret
         topics = {name: TOPICS[name][0] for name in CASES[case]}
         self.traffic.problems.clear()
-        self._start()
-        self.clusters.wait_for_broker(SOURCE)
+        self._start_again()
         self._fill(case, topics)
         places = [(topic, at) for topic, partitions in topics.items() for at in range(partitions)]
         rates = Rates.of_seed(chance, topics)
@@ -96,16 +95,17 @@ class Site:
             self.traffic.end()
             time.sleep(max(0.0, killed + SET_AFTER_S - time.monotonic()))
             rows = self._judged(follower, places, killed)
-            self._start()  # while follower and traffic end
-        self.clusters.wait_for_broker(SOURCE)
+        self._until("the source is down", lambda: not self.clusters.processes.alive(SOURCE))
+        self._start_again()
         return [{"case": case, "seed": number, **row, "holds": judging.holds(row)} for row in rows]
 
-    def _start(self) -> None:
+    def _start_again(self) -> None:
         """Start what does not run: the source that was killed, and a worker that found no cluster for too long."""
         if not self.clusters.processes.alive(SOURCE):
             self.clusters.start_broker(SOURCE)
         if not self.clusters.processes.alive(WORKER):
             self.clusters.start_worker(wait=False)
+        self.clusters.wait_for_broker(SOURCE)
 
     def _fill(self, case: str, topics: dict[str, int]) -> None:
         again = case == TOPIC_RECREATED and set(topics) <= self.filled
