@@ -4,10 +4,11 @@ Run: `python -m benchmarks.follow --seeds 20`. Two brokers, a mirror and a follo
 and moments, and ends with SIGKILL for the source while groups are 7, 1,000 and 100,000 records behind. Truth is what
 the groups had read then, and a plain reading of the target. Bound: nothing is skipped, and no group reads more again
 than it has read in the last second. `--only CASE --first SEED --seeds 1` repeats a seed. It leaves nothing but the
-results file.
+results file, which keeps what other seeds have shown with the same interval.
 """
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -84,7 +85,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began, described = time.monotonic(), tables.describe()
     rows, costs, not_made, stopped = list[Row](), list[Row](), list[Row](), None
 
+    known = json.loads(given.output.read_text(encoding="utf-8")) if given.output.exists() else {}
+    if known.get("intervalSeconds") != given.interval:
+        known = {}
+
     def keep() -> None:
+        made = {(row["case"], row["seed"]) for row in [*rows, *not_made]}
+        others = {
+            name: [row for row in known.get(name, []) if (row["case"], row["seed"]) not in made]
+            for name in ("rows", "notMade")
+        }
         tables.keep(
             given.output,
             {
@@ -93,10 +103,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "machine": described,
                 "versions": {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]},
                 "intervalSeconds": given.interval,
-                "summary": judging.summary(rows),
-                "costs": costs,
-                "rows": rows,
-                "notMade": not_made,
+                "summary": judging.summary([*others["rows"], *rows]),
+                "costs": costs or known.get("costs", []),
+                "rows": [*others["rows"], *rows],
+                "notMade": [*others["notMade"], *not_made],
                 "stoppedBy": stopped,
                 "seconds": round(time.monotonic() - began),
             },

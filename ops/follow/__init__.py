@@ -1,1 +1,1 @@
-"""`ops follow`: keeps groups of a mirror at their exact positions on the target, every second."""
+"""`ops follow`: keeps groups of a mirror at their exact positions on the target, twice a second."""
