@@ -8,10 +8,10 @@ fault. CPU and memory are those of the audit's processes; the baseline is the sa
 """
 
 import argparse
-import itertools
 import json
 import os
 import random
+import re
 import signal
 import statistics
 import subprocess
@@ -28,139 +28,34 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks import tables
+from benchmarks.audited_traffic import BUCKET_S, PARTITIONS, TOPIC, WITHIN_S, Bucket, Traffic, expected, schedule
 from benchmarks.clusters import SOURCE, TARGET, BenchmarkError, Clusters, running
 from sandbox.operator.java_processes import kafka_version
 from sandbox.toolchain import ToolchainError, locate
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = tables.RESULTS / "audit.json"
-TOPIC, PARTITIONS, RECORD_BYTES = "items", 8, 1024
-RATE, MINUTES, BUCKET_S, WITHIN_S, EVERY_S = 5000, 10, 60, 30, 20
-FAULTS_PER_MINUTE = 2
-IDLE_S, HELD_S = 60.0, 120.0
-PARTS, GROWN_MAX = 12, 1.1  # of a run, in which memory is flat
+RATE, MINUTES, EVERY_S = 5000, 10, 20
+IDLE_S = 60.0
+PARTS, COLLECTIONS, GROWN_MAX = 12, 6, 1.1
+ANSWER_S = 30.0
 CPU_MAX = 0.05  # of all cores, beyond what the audit takes while nothing is written
 CLOSED_WITHIN_S, STOPPED_WITHIN_S, STARTED_WITHIN_S = 300.0, 60.0, 120.0
-Bucket = tuple[int, int]  # partition, begin in ms
-
-
-@dataclass(frozen=True)
-class Injected:
-    """A fault: what becomes of some records of a partition at a time."""
-
-    kind: str
-    partition: int
-    at_s: float
-    records: int
-
-
-def schedule(chance: random.Random, seconds: float) -> list[Injected]:
-    """Return the faults of a run, in the order of their time; none in the first and the last minute."""
-    found = []
-    for number in range(int(FAULTS_PER_MINUTE * seconds / 60)):
-        kind = ("missing", "extra", "altered", "late")[number % 4]
-        moment = chance.uniform(BUCKET_S, max(BUCKET_S + 1.0, seconds - BUCKET_S))
-        found.append(Injected(kind, chance.randrange(PARTITIONS), moment, chance.randint(1, 50)))
-    return sorted(found, key=lambda fault: fault.at_s)
-
-
-@dataclass
-class Traffic:
-    """Writes to both sides at a rate, and knows what was done to which bucket."""
-
-    clusters: Clusters
-    faults: Sequence[Injected]
-    changed: dict[Bucket, dict[str, int]] = field(default_factory=dict)
-    written: int = 0
-    error: BaseException | None = None
-    _held: list[tuple[float, int, int, bytes]] = field(default_factory=list)
-    _done: dict[int, int] = field(default_factory=dict)
-
-    def write(self, seconds: float, rate: int, chance: random.Random) -> None:
-        """Write for some seconds, and then what is still held back; what went wrong is in `error`."""
-        try:
-            self._write(seconds, rate, chance)
-        except Exception as error:
-            self.error = error
-
-    def _write(self, seconds: float, rate: int, chance: random.Random) -> None:
-        producers = {side: self._producer(side) for side in (SOURCE, TARGET)}
-        noise = chance.randbytes(RECORD_BYTES + 256)
-        began, waiting = time.monotonic(), list(self.faults)
-        for step in itertools.count():
-            now = time.monotonic() - began
-            if now >= seconds:
-                break
-            stamp = int(time.time() * 1000)
-            due = [fault for fault in waiting if fault.at_s <= now]
-            waiting = [fault for fault in waiting if fault.at_s > now]
-            for number in range(rate // 10):
-                partition = number % PARTITIONS
-                value = (step * rate + number).to_bytes(8) + noise[number % 256 : number % 256 + RECORD_BYTES - 8]
-                _produce(producers[SOURCE], partition, stamp, value)
-                fault = next((one for one in due if one.partition == partition and self._left(one)), None)
-                self._copy(producers[TARGET], partition, stamp, value, fault)
-            self.written += rate // 10
-            self._release(producers[TARGET])
-            for producer in producers.values():
-                producer.poll(0)
-            time.sleep(max(0.0, began + (step + 1) / 10 - time.monotonic()))
-        while self._held:
-            self._release(producers[TARGET])
-            time.sleep(0.5)
-        for side, producer in producers.items():
-            if producer.flush(60):
-                raise BenchmarkError(f"audit: all records must be written to {side} within 60 s.")
-
-    def _copy(self, producer: Producer, partition: int, stamp: int, value: bytes, fault: Injected | None) -> None:
-        if fault is None:
-            _produce(producer, partition, stamp, value)
-            return
-        bucket = partition, stamp // (BUCKET_S * 1000) * BUCKET_S * 1000
-        done = self.changed.setdefault(bucket, {})
-        done[fault.kind] = done.get(fault.kind, 0) + 1
-        self._done[id(fault)] = self._done.get(id(fault), 0) + 1
-        if fault.kind == "late":
-            free_s = bucket[1] / 1000 + BUCKET_S + WITHIN_S + HELD_S
-            self._held.append((free_s, partition, stamp, value))
-        elif fault.kind != "missing":
-            _produce(producer, partition, stamp, b"altered" + value if fault.kind == "altered" else value)
-            if fault.kind == "extra":
-                _produce(producer, partition, stamp, value)
-
-    def _left(self, fault: Injected) -> bool:
-        return self._done.get(id(fault), 0) < fault.records
-
-    def _release(self, producer: Producer) -> None:
-        now = time.time()
-        for held in [one for one in self._held if one[0] <= now]:
-            self._held.remove(held)
-            _produce(producer, *held[1:])
-
-    def _producer(self, side: str) -> Producer:
-        return Producer(self.clusters.client(side) | {"enable.idempotence": True, "linger.ms": 20})
-
-
-def _produce(producer: Producer, partition: int, stamp: int, value: bytes) -> None:
-    while True:
-        try:
-            producer.produce(TOPIC, value, partition=partition, timestamp=stamp)
-        except BufferError:
-            producer.poll(0.1)
-        else:
-            return
 
 
 @dataclass
 class Meter:
-    """CPU seconds and memory of the audit's processes, over all of its starts."""
+    """CPU seconds and memory of the audit's processes, over all of its starts.
+
+    `live_mib` is what its JVM's heap holds after a full collection.
+    """
 
     cpu_s: float = 0.0
     samples_mib: list[int] = field(default_factory=list)
+    live_mib: list[float] = field(default_factory=list)
     _last: dict[int, float] = field(default_factory=dict)
 
     def sample(self, pid: int) -> None:
@@ -179,6 +74,22 @@ class Meter:
             self.cpu_s += max(0.0, used - self._last.get(member.pid, 0.0))
             self._last[member.pid] = used
         self.samples_mib.append(held >> 20)
+
+    def collect(self, pid: int) -> None:
+        """Let the JVM below a process collect all that is dead, and add what is left."""
+        java = next(one for one in psutil.Process(pid).children(recursive=True) if one.name() == "java")
+        tool = [str(Path(java.exe()).with_name("jcmd")), str(java.pid)]
+        found = ""
+        for words in (["GC.run"], ["GC.heap_info"]):
+            try:
+                done = subprocess.run([*tool, *words], capture_output=True, text=True, timeout=ANSWER_S, check=False)
+            except OSError as error:
+                raise BenchmarkError(f"audit: {tool[0]}: must start; a JDK has it (got {error.strerror}).") from None
+            found = done.stdout
+        used = re.findall(r"(?:Gen|heap)\s+total \d+K, used (\d+)K", found)
+        if not used:
+            raise BenchmarkError(f"audit: jcmd must give the heap of its JVM (got {found or done.stderr}).")
+        self.live_mib.append(round(sum(map(int, used)) / 1024, 1))
 
 
 @contextmanager
@@ -229,24 +140,6 @@ def found(audit: Mapping[str, Any]) -> dict[Bucket, dict[str, int]]:
     return {(one["partition"], one["start_ms"]): {one["state"]: one["records"]} for one in audit["faults"]}
 
 
-def expected(changed: dict[Bucket, dict[str, int]]) -> dict[Bucket, dict[str, int]]:
-    """Return what the audit must say of the buckets with faults once what was held back has arrived.
-
-    Several faults of one bucket add up: as many as are missing are filled by as many extra ones, and what is left of
-    both makes it altered.
-    """
-    wanted: dict[Bucket, dict[str, int]] = {}
-    for bucket, done in changed.items():
-        less = done.get("missing", 0) - done.get("extra", 0)
-        if less > 0:
-            wanted[bucket] = {"missing": less}
-        elif less < 0:
-            wanted[bucket] = {"extra": -less}
-        elif done.get("missing") or done.get("altered"):
-            wanted[bucket] = {"altered": 0}
-    return wanted
-
-
 def measure(clusters: Clusters, folder: Path, minutes: float, rate: int, seed: int) -> dict[str, Any]:
     """Run idle, then under traffic with a kill in the middle, until all buckets are closed; return what was seen."""
     for side in (SOURCE, TARGET):
@@ -268,11 +161,11 @@ def measure(clusters: Clusters, folder: Path, minutes: float, rate: int, seed: i
         writer = threading.Thread(target=traffic.write, args=(minutes * 60, rate, chance), daemon=True)
         tables.log(f"traffic: {rate} records/s for {minutes:g} minutes, {len(traffic.faults)} faults")
         writer.start()
-        rates = [_sampled(busy, process, minutes * 30)]
+        rates = [_sampled(busy, process, minutes * 30, COLLECTIONS)]
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     with audited() as process:
-        rates.append(_sampled(busy, process, minutes * 30))
+        rates.append(_sampled(busy, process, minutes * 30, COLLECTIONS))
         writer.join()
         if traffic.error is not None:
             raise traffic.error
@@ -303,6 +196,7 @@ def measure(clusters: Clusters, folder: Path, minutes: float, rate: int, seed: i
         "busyCores": [round(one, 3) for one in rates],
         "shareOfMachine": round((rates[0] - idle_rate) / (os.cpu_count() or 1), 4),
         "memoryMib": parts(busy.samples_mib),
+        "liveMib": busy.live_mib,
     }
 
 
@@ -312,25 +206,28 @@ def parts(samples: Sequence[int]) -> list[int]:
     return [round(statistics.median(samples[at : at + size] or samples[-1:])) for at in range(0, size * PARTS, size)]
 
 
-def flat(medians: Sequence[int]) -> bool:
-    """Whether both processes hold no more at their end than in their fourth twelfth.
+def flat(live_mib: Sequence[float]) -> bool:
+    """Whether both processes' heaps hold no more at their end than when a third of their time was over.
 
-    A JVM takes all of the heap that it may have before it collects what has become old: of 1 GiB after 18 minutes.
+    That is after a full collection. The memory that a JVM takes from the system grows until it has all of its heap.
     """
-    half = PARTS // 2
-    return all(one[-1] <= one[3] * GROWN_MAX for one in (medians[:half], medians[half:]))
+    half = len(live_mib) // 2
+    return all(one[-1] <= one[len(one) // 3] * GROWN_MAX for one in (live_mib[:half], live_mib[half:]))
 
 
-def _sampled(meter: Meter, process: "subprocess.Popen[bytes]", seconds: float) -> float:
+def _sampled(meter: Meter, process: "subprocess.Popen[bytes]", seconds: float, collections: int = 0) -> float:
     """Sample the audit for some seconds; return how many cores it used. The progress says so for each minute."""
     meter.sample(process.pid)
     before, began = meter.cpu_s, time.monotonic()
-    minute_s, used_s = began, before
+    minute_s, used_s, collected = began, before, 0
     while (now := time.monotonic()) < began + seconds:
         if process.poll() is not None:
             raise BenchmarkError(f"audit: must run on (got exit code {process.returncode}).")
         time.sleep(min(1.0, began + seconds - now))
         meter.sample(process.pid)
+        if collections and time.monotonic() >= began + seconds * (collected + 1) / collections:
+            collected += 1
+            meter.collect(process.pid)
         if time.monotonic() >= minute_s + 60:
             cores = (meter.cpu_s - used_s) / (time.monotonic() - minute_s)
             tables.log(f"  {(time.monotonic() - began) / 60:.0f} min: {cores:.3f} cores, {meter.samples_mib[-1]} MiB")
@@ -378,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     exact = not row["falseBuckets"] and not row["notExactly"]
     exact = exact and row["buckets"].get("late", 0) == row["lateInjected"]
-    judged = {"exact": exact, "cpu": row["shareOfMachine"] <= CPU_MAX, "memory": flat(row["memoryMib"])}
+    judged = {"exact": exact, "cpu": row["shareOfMachine"] <= CPU_MAX, "memory": flat(row["liveMib"])}
     versions = {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]}
     kept = {"benchmark": "audit", "date": tables.today(), "machine": described, "versions": versions}
     tables.keep(given.output, kept | {"row": row})
