@@ -32,9 +32,15 @@ _NOTHING_YET = "its operator has reported nothing"
 # What an operator reports of a resource that it is still making: the reason before it says more.
 _IN_PROGRESS = {"Creating", "Pending", "Installing", ""}
 _DONE = {"Ready", "AtLatestKnown", "COMPLETED"}
-_LOOK = "Look at it: kubectl describe -n {namespace} {kind} {name}. If it only needs longer, raise readySeconds."
+_LOOK = "Look at it: kubectl describe -n {namespace} {kind} {name}. "
+_LONGER = "If it only needs longer, raise readySeconds."
+_DRIVER = "What its driver says: kubectl logs -n {namespace} {name}-driver."
 # The most special first. Words in braces are replaced by those of the resource.
 _REMEDIES: tuple[tuple[str, str], ...] = (
+    (
+        f"SparkApplication: {re.escape(_NOTHING_YET)}",
+        "A Spark operator must watch namespace {namespace}: kubectl get deployments -A shows whether one runs.",
+    ),
     (
         re.escape(_NOTHING_YET),
         "An operator must watch namespace {namespace}: kubectl get deployments -A shows whether one runs; "
@@ -102,8 +108,9 @@ def explained(found: Object | None) -> tuple[str, bool]:
 
 def remedy(text: str, *, kind: str, namespace: str, name: str) -> str:
     """Return what to do about a reason."""
-    known = [words for pattern, words in _REMEDIES if re.search(pattern, text)][:1]
-    return " ".join([*known, _LOOK]).format(kind=kind.lower(), namespace=namespace, name=name)
+    known = [words for pattern, words in _REMEDIES if re.search(pattern, f"{kind}: {text}")][:1]
+    look = _LOOK + (_DRIVER if kind == "SparkApplication" else _LONGER)
+    return " ".join([*known, look]).format(kind=kind.lower(), namespace=namespace, name=name)
 
 
 def _condition(condition: Mapping[str, Any]) -> str:

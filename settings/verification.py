@@ -166,13 +166,20 @@ def _audit_driver() -> Driver:
     return Driver(core_request="500m")
 
 
+def _audit_executor() -> Executor:
+    return Executor(core_request="500m", memory="1g", memory_overhead="512m")
+
+
 AUDIT = "rt-inventory-audit"
 """Name of the application of the audit's pods."""
 AUDIT_PORT, AUDIT_PORT_NAME = 9404, "metrics"
 
 
 class Audit(Model):
-    """A pod beside each mirror that counts and digests the records of both sides all the time, see docs/audit.md."""
+    """A pod beside each mirror that counts and digests the records of both sides all the time, see docs/audit.md.
+
+    With `run.how: spark-application` a SparkApplication.
+    """
 
     image: Image | None = None
     """Image of the job, as that of `run`. Without it that one."""
@@ -192,6 +199,8 @@ class Audit(Model):
     """A ServiceAccount that exists, in place of one without rights."""
     driver: Driver = Field(default_factory=_audit_driver)
     """Size of the pod."""
+    executor: Executor = Field(default_factory=_audit_executor)
+    """Number and size of the pods that read for it. Only with `run.how: spark-application`."""
 
 
 class Run(Model):

@@ -17,21 +17,18 @@ from typing import Any
 
 import pulumi
 from pulumi_kubernetes.batch.v1 import CronJob, Job
-from pulumi_kubernetes.core.v1 import ConfigMap, Secret, ServiceAccount
+from pulumi_kubernetes.core.v1 import ConfigMap, Secret
 from pulumi_kubernetes.networking.v1 import NetworkPolicy
-from pulumi_kubernetes.rbac.v1 import Role, RoleBinding
 
 from components.custom_resource import CustomResource, Wait
 from components.dialects import Manifest, dialect
 from components.verification import pods
 from components.verification.pods import Verifier
+from components.verification.service_account import Account
 from settings.stack import Stack
 
 _GRACE_S = pods.MARGIN_S + 60  # `up` sees how the pod ends, whatever ends it
 _COMPLETED = ("jsonpath={.status.applicationState.state}=COMPLETED",)
-RBAC = "rbac.authorization.k8s.io"
-# OpenShift lets a pod have the image's user only by this constraint, which still keeps root out.
-NON_ROOT = "system:openshift:scc:nonroot-v2"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,28 +92,12 @@ class VerificationInCluster(pulumi.ComponentResource):
 
     def _service_account(self, name: str, args: InClusterArgs, metadata: Mapping[str, Any]) -> list[pulumi.Resource]:
         """Make the pods' account and bind it to exactly the rights that they need."""
-        settings, child = args.settings, pulumi.ResourceOptions(parent=self)
-        account = ServiceAccount(f"{name}-account", metadata=metadata, opts=child)
-        subjects = [{"kind": "ServiceAccount", "name": metadata["name"], "namespace": args.namespace}]
-        made: list[pulumi.Resource] = [account]
-
-        def bind(what: str, kind: str, role: str, namespace: str, *needs: pulumi.Resource) -> None:
-            own = {**metadata, "name": f"{metadata['name']}-{what}", "namespace": namespace}
-            reference = {"apiGroup": RBAC, "kind": kind, "name": role}
-            opts = pulumi.ResourceOptions(parent=self, depends_on=[account, *needs])
-            made.append(RoleBinding(f"{name}-{what}", metadata=own, role_ref=reference, subjects=subjects, opts=opts))
-
-        def grant(what: str, namespace: str, rules: list[pods.Rule]) -> None:
-            own = {**metadata, "name": f"{metadata['name']}-{what}", "namespace": namespace}
-            role = Role(f"{name}-{what}-role", metadata=own, rules=rules, opts=child)
-            bind(what, "Role", own["name"], namespace, role)
-
-        grant("status", args.mirror_namespace, pods.mirror_rules(args.mirror, settings.platform.api))
+        settings, account = args.settings, Account(name, metadata, self)
+        account.grant("status", args.mirror_namespace, pods.mirror_rules(args.mirror, settings.platform.api))
         if settings.verification.run.how == "spark-application":
-            grant("driver", args.namespace, pods.driver_rules())
-        if settings.platform.distribution == "openshift":
-            bind("nonroot", "ClusterRole", NON_ROOT, args.namespace)
-        return made
+            account.grant("driver", args.namespace, pods.driver_rules())
+        account.allow_image_user(settings)
+        return account.made
 
     def _run(
         self, name: str, args: InClusterArgs, verifier: Verifier, needs: list[pulumi.Resource]

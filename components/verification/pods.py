@@ -4,6 +4,7 @@ Pure functions from settings to plain dicts. Does not know where values of Secre
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +108,28 @@ def cron_job(verifier: Verifier, schedule: Schedule) -> Spec:
 def spark_application(verifier: Verifier) -> Spec:
     """Spec of a SparkApplication: one try; the secrets are variables of the driver only."""
     run = verifier.run
+    driver = {
+        **spark_pod(verifier.labels, run.driver),
+        "serviceAccount": verifier.service_account,
+        "env": [_POD_NAME, *_webhook(verifier)],
+        "envFrom": _variables(verifier),
+        "volumeMounts": _mounts(),
+    }
+    spec: Spec = {
+        **application(run.image, run.spark_version, run.image_pull_secrets),
+        "arguments": _arguments(verifier),
+        "restartPolicy": {"type": "Never"},
+        "volumes": _volumes(verifier),
+        "driver": driver,
+        "executor": executors(verifier.labels, run.executor),
+    }
+    if run.ttl_seconds_after_finished is not None:
+        spec["timeToLiveSeconds"] = run.ttl_seconds_after_finished
+    return spec
+
+
+def application(image: str | None, spark_version: str, pull_secrets: Sequence[str]) -> Spec:
+    """Return what every SparkApplication of the image has: the entry file, and a configuration that keeps secrets."""
     # Tasks carry the clusters' passwords to the executors.
     conf = {
         "spark.authenticate": "true",
@@ -119,39 +142,29 @@ def spark_application(verifier: Verifier) -> Spec:
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
     }
-    driver = {
-        **_spark_pod(verifier, run.driver),
-        "serviceAccount": verifier.service_account,
-        "env": [_POD_NAME, *_webhook(verifier)],
-        "envFrom": _variables(verifier),
-        "volumeMounts": _mounts(),
-    }
-    executor = {
-        **_spark_pod(verifier, run.executor),
-        "instances": run.executor.instances,
-        "deleteOnTermination": True,
-        "volumeMounts": [{"name": "work", "mountPath": WORK}],
-    }
     spec: Spec = {
         "type": "Python",
         "pythonVersion": "3",
         "mode": "cluster",
-        "sparkVersion": run.spark_version,
-        "image": run.image,
+        "sparkVersion": spark_version,
+        "image": image,
         "imagePullPolicy": "IfNotPresent",
         "mainApplicationFile": f"local://{HOME}/spark/__main__.py",
-        "arguments": _arguments(verifier),
         "sparkConf": conf,
-        "restartPolicy": {"type": "Never"},
-        "volumes": _volumes(verifier),
-        "driver": driver,
-        "executor": executor,
     }
-    if run.ttl_seconds_after_finished is not None:
-        spec["timeToLiveSeconds"] = run.ttl_seconds_after_finished
-    if run.image_pull_secrets:
-        spec["imagePullSecrets"] = list(run.image_pull_secrets)
+    if pull_secrets:
+        spec["imagePullSecrets"] = list(pull_secrets)
     return spec
+
+
+def executors(labels: Mapping[str, str], size: Executor) -> Spec:
+    """Return the executors of a SparkApplication, which get no secret and no volume but an empty one."""
+    return {
+        **spark_pod(labels, size),
+        "instances": size.instances,
+        "deleteOnTermination": True,
+        "volumeMounts": [{"name": "work", "mountPath": WORK}],
+    }
 
 
 def scheduled_spark_application(verifier: Verifier, schedule: Schedule) -> Spec:
@@ -255,12 +268,13 @@ def _volumes(verifier: Verifier) -> list[dict[str, Any]]:
     ]
 
 
-def _spark_pod(verifier: Verifier, size: Driver | Executor) -> Spec:
+def spark_pod(labels: Mapping[str, str], size: Driver) -> Spec:
+    """Return what driver and executors of a SparkApplication have in common."""
     pod: Spec = {
         "cores": size.cores,
         "memory": size.memory,
         "memoryOverhead": size.memory_overhead,
-        "labels": verifier.labels,
+        "labels": dict(labels),
         "podSecurityContext": pod_security_context(USER),
         "securityContext": container_security_context(),
     }

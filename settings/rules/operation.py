@@ -204,6 +204,12 @@ def verification(settings: Verification, mirrors: Mapping[int, Mirror], cluster:
             "nothing",
             "Build images/verification, push it, and name it.",
         )
+    if (
+        settings.audit is not None
+        and "executor" in settings.audit.model_fields_set
+        and settings.run.how != "spark-application"
+    ):
+        yield _idle("audit.executor", settings.run.how)
     yield from _run(settings, mirrors)
     if settings.run.how == "spark-application" and cluster is not None:
         yield from _driver_namespace(settings.run, [one.home(cluster.namespace) for one in mirrors.values()], cluster)
@@ -214,13 +220,7 @@ def _run(settings: Verification, mirrors: Mapping[int, Mirror]) -> Iterator[Prob
     given = run.model_dump(exclude_defaults=True)
     for name in _IDLE[run.how]:
         if name in given:
-            key = Run.model_fields[name].alias
-            yield _VERIFICATION.problem(
-                f"run.{key}",
-                f"must not be set with how {run.how}",
-                fix="Remove it, or set run.how to where the job should run.",
-                why="nothing would read it",
-            )
+            yield _idle(f"run.{Run.model_fields[name].alias}", run.how)
     if not run.in_cluster:
         return
     if run.image is None:
@@ -261,6 +261,16 @@ def _run(settings: Verification, mirrors: Mapping[int, Mirror]) -> Iterator[Prob
                 len(name),
                 "Names of its pods are made of it. Shorten it.",
             )
+
+
+def _idle(key: str, how: str) -> Problem:
+    """Return the problem of a key that says nothing beside how the job runs."""
+    return _VERIFICATION.problem(
+        key,
+        f"must not be set with how {how}",
+        fix="Remove it, or set run.how to where the job should run.",
+        why="nothing would read it",
+    )
 
 
 def _driver_namespace(run: Run, mirror_namespaces: Sequence[str], cluster: Cluster) -> Iterator[Problem]:
