@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +22,12 @@ import pyspark
 import pytest
 from confluent_kafka import Producer
 
+from components.verification import pods
+from components.verification.audit import application
 from contract.check_names import CHECK_NAMES
 from sandbox.demo import measurements
 from sandbox.processes import free_ports
+from settings.verification import Verification
 from spark.comparison.spark_session import archive
 from tests.support.waiting import wait_until
 
@@ -38,6 +41,8 @@ TOPIC, RECORDS = "items", 300
 RUN_S = 900
 BUCKET_S = 10
 QUICK = "-XX:TieredStopAtLevel=1"
+# On Kubernetes Spark makes the secret itself; a master has it beforehand.
+AUTHENTICATED = {"spark.authenticate": "true", "spark.authenticate.secret": "made-up"}
 
 
 @dataclass(frozen=True)
@@ -61,22 +66,29 @@ class Submitter:
     environment: dict[str, str]
     jars: str
 
-    def submit(self, name: str, *options: str, entry: Path = ENTRY, audit: Sequence[str] = ()) -> Submission:
-        """Run `spark-submit` and look at every process below it while it runs; with options of the audit, that."""
-        report, events = self.folder / name / "report", self.folder / name / "events"
+    def submit(
+        self, name: str, *options: str, entry: Path = ENTRY, job: Sequence[str] = (), report: str = "report.json"
+    ) -> Submission:
+        """Run `spark-submit` and look at every process below it while it runs; `job` are other arguments of the job."""
+        found, events = self.folder / name / report, self.folder / name / "events"
         events.mkdir(parents=True)
         conf = {
             "spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri(),
             "spark.eventLog.compress": "false", "spark.ui.enabled": "false", "spark.driver.extraJavaOptions": QUICK,
         }  # fmt: skip
         words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
-        job = [str(entry), "--request", str(self.request), "--report-dir", str(report)]
-        if audit:
-            places = ("--state", str(report / "state"), "--report", str(report / "report.json"))
-            job = [str(entry), "audit", "--request", str(self.request), *places, *audit]
+        job = job or ["--request", str(self.request), "--report-dir", str(found.parent)]
         seen = set[str]()
         with (self.folder / name / "output").open("w+", encoding="utf-8") as output:
-            command = [str(SPARK_HOME / "bin" / "spark-submit"), "--jars", self.jars, *options, *words, *job]
+            command = [
+                str(SPARK_HOME / "bin" / "spark-submit"),
+                "--jars",
+                self.jars,
+                *options,
+                *words,
+                str(entry),
+                *job,
+            ]
             process = psutil.Popen(
                 command, env=self.environment | self.secrets, cwd=self.folder, stdout=output, stderr=subprocess.STDOUT
             )
@@ -88,7 +100,6 @@ class Submitter:
                 time.sleep(0.5)
             output.seek(0)
             printed = output.read()
-        found = report / "report.json"
         return Submission(
             code=process.returncode,
             output=printed,
@@ -161,7 +172,8 @@ def daemon(submitter: Submitter, name: str, words: list[str]) -> Iterator[Path]:
     """Run a process of Spark's and yield its log."""
     log = submitter.folder / f"{name}.log"
     command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1"]
-    options = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": QUICK}
+    authenticated = " ".join(f"-D{key}={value}" for key, value in AUTHENTICATED.items())
+    options = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": f"{QUICK} {authenticated}"}
     with (
         log.open("w") as output,
         subprocess.Popen(
@@ -176,8 +188,13 @@ def daemon(submitter: Submitter, name: str, words: list[str]) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def on_a_cluster(submitter: Submitter, cluster: str) -> Submission:
-    conf = ["--conf", f"spark.executor.extraJavaOptions={QUICK}", "--executor-memory", "512m"]
-    return submitter.submit("cluster", "--master", cluster, *conf)
+    return submitter.submit("cluster", "--master", cluster, *on_executors(AUTHENTICATED), "--executor-memory", "512m")
+
+
+def on_executors(conf: Mapping[str, str]) -> list[str]:
+    """Options of a submission to a cluster."""
+    given = {**conf, "spark.executor.extraJavaOptions": QUICK}
+    return [word for key, value in given.items() for word in ("--conf", f"{key}={value}")]
 
 
 @pytest.fixture(params=["on_this_machine", "on_a_cluster"])
@@ -233,12 +250,35 @@ def written(pair: Pair) -> Iterator[list[float]]:
     assert producer.flush(30) == 0
 
 
-@pytest.mark.nightly
-def test_two_executors_share_the_work_of_an_audit(submitter: Submitter, cluster: str, written: list[float]) -> None:
-    conf = ["--conf", f"spark.executor.extraJavaOptions={QUICK}", "--executor-memory", "480m", "--executor-cores", "1"]
-    times = ["--bucket", str(BUCKET_S), "--within", "30", "--every", "5", "--for", "90"]
+def application_of_an_audit() -> dict[str, Any]:
+    """The spec that a stack makes, with short times."""
+    run = {"how": "spark-application", "image": "verification:1.0.0"}
+    times = {"bucketSeconds": BUCKET_S, "withinSeconds": 30, "everySeconds": 5}
+    verification = Verification.model_validate({"run": run, "audit": times})
+    assert verification.audit is not None
+    return application("mm2", verification.audit, verification, "fingerprint")
 
-    found = submitter.submit("audit", "--master", cluster, *conf, audit=times)
+
+@pytest.mark.nightly
+def test_two_executors_share_the_work_of_an_audits_application_and_do_not_see_its_state(
+    submitter: Submitter, cluster: str, written: list[float]
+) -> None:
+    spec = application_of_an_audit()
+    conf = {key: value for key, value in spec["sparkConf"].items() if not key.endswith("extraClassPath")}
+    # The same path in two places: driver and executors have other working directories.
+    places = {"/audit": "/proc/self/cwd/audit", f"{pods.REQUEST_FOLDER}/{pods.REQUEST_FILE}": str(submitter.request)}
+    (port,) = free_ports(1)
+    job = [word.replace(":9404", f":{port}") for word in spec["arguments"]]
+    for place, here in places.items():
+        job = [word.replace(place, here) if word.startswith(place) else word for word in job]
+    sizes = ["--executor-memory", "480m", "--executor-cores", "1"]
+
+    found = submitter.submit(
+        "audit",
+        *("--master", cluster, *on_executors(conf | AUTHENTICATED), *sizes),
+        job=[*job, "--for", "90"],
+        report="mm2-audit/audit.json",
+    )
 
     assert found.code == 0, found.output
     (topic,) = found.report["topics"]
@@ -247,6 +287,8 @@ def test_two_executors_share_the_work_of_an_audit(submitter: Submitter, cluster:
     assert found.report["faults"] == []
     ended = [line for line in found.events.splitlines() if '"Event":"SparkListenerTaskEnd"' in line]
     assert {json.loads(line)["Task Info"]["Executor ID"] for line in ended} == {"0", "1"}
+    kept = [path for path in submitter.folder.rglob("checkpoints") if path.is_dir()]
+    assert kept == [submitter.folder / "audit" / "mm2-audit" / "state" / "checkpoints"]
 
 
 def test_a_submission_without_the_connector_reports_what_is_missing(submitter: Submitter) -> None:

@@ -80,6 +80,18 @@ def test_a_reason_has_a_remedy(reason: str, fix: str) -> None:
     assert "readySeconds" in remedy(reason, **WHERE)
 
 
+def test_an_application_of_spark_has_a_driver_that_says_more_and_an_operator_of_its_own() -> None:
+    where = {"kind": "SparkApplication", "namespace": "stg-verification", "name": "mm2-audit"}
+    found = remedy("FAILING: driver container failed with ExitCode: 2, Reason: Error", **where)
+    assert found == (
+        "Look at it: kubectl describe -n stg-verification sparkapplication mm2-audit. "
+        "What its driver says: kubectl logs -n stg-verification mm2-audit-driver."
+    )
+    nothing = remedy("its operator has reported nothing", **where)
+    assert nothing.startswith("A Spark operator must watch namespace stg-verification: ")
+    assert "operator.install" not in nothing
+
+
 def test_settings_that_a_remedy_names_exist() -> None:
     named = re.findall(r"\boperator\.(\w+)", remedy("its operator has reported nothing", **WHERE))
     assert named

@@ -13,7 +13,7 @@ from policies.rules import POLICIES
 
 from ...support import compliant_resources as kit
 
-OURS = re.compile("-verify|-demo-|-follower")
+OURS = re.compile("-verify|-demo-|-follower|-audit")
 GROUPS = {"v1": "core/v1"}
 (EXAMPLE,) = (each for each in examples() if each.name == "verification-in-cluster")
 KINDS = {
@@ -49,4 +49,4 @@ def test_digests_can_be_insisted_on() -> None:
     (pinned,) = (each for each in POLICIES if each.name == "pinned-images")
     assert isinstance(pinned, ResourceValidationPolicy)
     found = [reported for each in manifests() for reported in kit.judge(pinned, sample(each), digests=True)]
-    assert len(found) == 9
+    assert len(found) == 11

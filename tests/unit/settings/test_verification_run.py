@@ -162,12 +162,22 @@ def test_the_address_of_a_webhook_is_refused_and_not_repeated() -> None:
         ({"image": IMAGE, "stateClaim": "No_Name"}, "stateClaim", "must be a name for Kubernetes"),
         ({"image": IMAGE, "driver": {"cores": 0}}, "driver.cores", "got 0"),
         ({"image": IMAGE, "port": 9404}, "port", "must be a known key"),
+        ({"image": IMAGE, "executor": {"instances": 3}}, "executor", "must not be set with how local"),
     ],
 )
 def test_a_mistake_of_the_audit_is_reported_with_its_key(audit: dict[str, Any], key: str, reported: str) -> None:
     found = problems(with_value(TARGET, "verification", {"audit": audit}))
     assert list(dict(found)) == [f"verification.audit.{key}"]
     assert reported in found[0][1]
+
+
+def test_an_audit_has_executors_as_a_spark_application_only() -> None:
+    audit = {"executor": {"instances": 3}}
+    (problem,) = problems(with_value(TARGET, "verification", {"run": JOB, "audit": audit}))
+    assert problem[0] == "verification.audit.executor"
+    taken = parse(with_value(TARGET, "verification", {"run": SPARK, "audit": audit}), "stg").verification
+    assert taken.audit is not None
+    assert taken.audit.executor.instances == 3
 
 
 def test_an_audit_is_none_unless_asked_for_and_takes_the_image_of_the_run() -> None:
