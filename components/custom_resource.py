@@ -95,7 +95,7 @@ def explained(found: Object | None) -> tuple[str, bool]:
         return "; ".join(failed)[:_MESSAGE_MAX], False
     state = status.get("applicationState") or {}
     if state.get("errorMessage"):
-        return f"{state.get('state')}: {_line(state['errorMessage'])}", False
+        return f"{state.get('state')}: {_line(_exceptions(str(state['errorMessage'])))}", False
     word = state.get("state") or status.get("phase") or status.get("state")
     if word:
         return str(word), True
@@ -118,6 +118,12 @@ def _condition(condition: Mapping[str, Any]) -> str:
     if condition.get("reason"):
         words += f", reason {condition['reason']}"
     return f"{words}: {_line(condition['message'])}" if condition.get("message") else words
+
+
+def _exceptions(text: str) -> str:
+    """Return the exceptions in what `spark-submit` printed, all of which the Spark operator reports; else the text."""
+    found = [line for line in text.splitlines() if line.startswith(("Exception in thread", "Caused by: "))]
+    return " ".join(found) or text
 
 
 def _line(text: Any) -> str:

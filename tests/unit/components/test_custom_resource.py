@@ -31,6 +31,13 @@ def not_ready(reason: str, message: str = "") -> dict[str, str]:
 
 
 READY = {"type": "Ready", "status": "True"}
+SUBMISSION = """failed to submit spark application: failed to run spark-submit: WARNING: Using incubator modules
+26/11/27 10:24:53 WARN Utils: Set SPARK_LOCAL_IP if you need to bind to another address
+Exception in thread "main" KubernetesClientException: An error has occurred.
+\tat io.fabric8.kubernetes.client.KubernetesClientException.launderThrowable(KubernetesClientException.java:177)
+Caused by: java.io.IOException: Invalid DER: object is not integer
+\t... 17 more
+"""
 FAILED = {"name": "src->tgt.MirrorSourceConnector", "tasks": [{"id": 1, "state": "FAILED", "trace": "a\nb"}]}
 
 
@@ -56,6 +63,15 @@ FAILED = {"name": "src->tgt.MirrorSourceConnector", "tasks": [{"id": 1, "state":
         (
             {"metadata": {}, "status": {"applicationState": {"state": "FAILED", "errorMessage": "no image"}}},
             "FAILED: no image",
+            False,
+        ),
+        (
+            {
+                "metadata": {},
+                "status": {"applicationState": {"state": "SUBMISSION_FAILED", "errorMessage": SUBMISSION}},
+            },
+            'SUBMISSION_FAILED: Exception in thread "main" KubernetesClientException: An error has occurred. '
+            "Caused by: java.io.IOException: Invalid DER: object is not integer",
             False,
         ),
     ],
