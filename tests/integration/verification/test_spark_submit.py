@@ -270,7 +270,7 @@ def test_two_executors_share_the_work_of_an_audits_application_and_do_not_see_it
     (port,) = free_ports(1)
     job = [word.replace(":9404", f":{port}") for word in spec["arguments"]]
     for place, here in places.items():
-        job = [word.replace(place, here) if word.startswith(place) else word for word in job]
+        job = [here + word.removeprefix(place) if word.startswith(place) else word for word in job]
     sizes = ["--executor-memory", "480m", "--executor-cores", "1"]
 
     found = submitter.submit(
