@@ -136,7 +136,7 @@ def stack(sandbox: Sandbox, tmp_path: Path) -> Iterator[Stack]:
 def test_up_waits_for_executors_of_each_application_that_a_request_makes(stack: Stack) -> None:
     stack.set(seconds=20, trigger="first")
     with stack.up() as process:
-        wait_until("the application is there", stack.application, UP_S)
+        wait_until("the application is there", stack.application, 60)
         stack.report(RUNNING)  # its driver may end at once, as this one does
         time.sleep(12)  # in which the report of the wait reads it
         stack.report(FAILED)
@@ -148,7 +148,7 @@ def test_up_waits_for_executors_of_each_application_that_a_request_makes(stack: 
 
     stack.set(seconds=120)
     with stack.up() as process:
-        wait_until("the application is there", stack.application, UP_S)
+        wait_until("the application is there", stack.application, 60)
         stack.report(RUNNING, EXECUTORS)
         code, text = ended(process)
     assert code == 0, text
@@ -159,7 +159,7 @@ def test_up_waits_for_executors_of_each_application_that_a_request_makes(stack: 
 
     stack.set(trigger="second")
     with stack.up() as process:
-        wait_until("another application is there", lambda: stack.uid() not in (first, None), UP_S)
+        wait_until("another application is there", lambda: stack.uid() not in (first, None), 60)
         time.sleep(5)
         assert process.poll() is None, "the status of the first one is not that of the second"
         stack.report(RUNNING, EXECUTORS)
