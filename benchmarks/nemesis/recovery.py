@@ -183,7 +183,7 @@ class Recovery:
         tables.log(f"  {fault.fault} {fault.on}")
         self._suffers.add(fault.on)
         self._pids[fault.on] = self._entry(fault.on).pid
-        with suppress(ProcessLookupError, ProcessError):  # the operator has ended, because the API server was away
+        with suppress(ProcessLookupError, ProcessError):  # it may have ended by itself
             if fault.fault is Fault.PAUSE:
                 os.kill(self._pids[fault.on], signal.SIGSTOP)
             else:

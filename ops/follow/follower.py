@@ -150,7 +150,7 @@ class Follower:
         syncs = self.pair.request.mirror.offset_syncs_topic
         if syncs is None:
             raise OpsError(
-                f"stack {self.pair.stack}: mirror {self.pair.mirror} must tell its offset syncs topic. Run "
+                f"stack {self.pair.stack}: mirror {self.pair.mirror} must name its offset syncs topic. Run "
                 "`pulumi up` once."
             )
         if self._syncs is None:

@@ -81,7 +81,7 @@ class MirrorContext:
     def resource(self) -> Resource:
         """The mirror's custom resource; raises OpsError if the outputs do not tell it."""
         if self.request.mirror.resource is None:
-            raise OpsError(f"stack {self.stack}: mirror {self.mirror} must tell its resource. Run `pulumi up` once.")
+            raise OpsError(f"stack {self.stack}: mirror {self.mirror} must name its resource. Run `pulumi up` once.")
         return self.request.mirror.resource
 
     @property

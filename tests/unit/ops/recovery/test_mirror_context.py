@@ -60,7 +60,7 @@ def test_a_secret_that_the_outputs_lack_is_reported_by_its_name() -> None:
 
 
 def test_a_stack_without_a_resource_gets_advice() -> None:
-    with pytest.raises(OpsError, match=r"mirror mm2 must tell its resource. Run `pulumi up` once"):
+    with pytest.raises(OpsError, match=r"mirror mm2 must name its resource. Run `pulumi up` once"):
         _ = known({"resource": None}).resource
 
 
