@@ -113,6 +113,11 @@ class OffsetMap:
         end = self._again._end() if self._again is not None else None
         return None if end is None else (end, self._until)
 
+    @property
+    def held_back(self) -> "OffsetMap | None":
+        """What the syncs since the source offset went back prove, while first copies count."""
+        return self._again
+
     def repeats_before(self, source_end: int) -> bool:
         """Take in where the source ended after the repetition began; return as `add`.
 

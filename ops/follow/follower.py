@@ -21,6 +21,7 @@ from kafka.offset_syncs import OffsetMap
 from kafka.topic_metadata import topic_ids
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
+from ops.follow import new_log
 from ops.follow.kept_maps import KeptMaps
 from ops.follow.position import Position
 from ops.follow.record_proof import ComparedRecords, RecordComparison, Stretch
@@ -213,12 +214,14 @@ class Follower:
         topics = {tp.topic for tp in self._maps}
         at_source, on_target = topic_ids(self.source, topics), topic_ids(self.target, map(mirror.target_topic, topics))
         self._there = {topic for topic in topics if topic in at_source and mirror.target_topic(topic) in on_target}
-        for topic in self._there:
-            now = f"{at_source[topic]} {on_target[mirror.target_topic(topic)]}"
-            if self._ids.setdefault(topic, now) != now:
-                self._ids[topic] = now
-                for tp in [tp for tp in self._maps if tp.topic == topic]:
-                    self._forget(tp)
+        now = {topic: f"{at_source[topic]} {on_target[mirror.target_topic(topic)]}" for topic in self._there}
+        before = {topic: self._ids.get(topic, one) for topic, one in now.items()}
+        recreated = {tp: known for tp, known in self._maps.items() if before.get(tp.topic) != now.get(tp.topic)}
+        self._ids |= now
+        for tp in recreated:
+            self._forget(tp)
+        if recreated:
+            self._maps |= new_log.of_new_logs(recreated, self._remote, self._compared)
 
     def _bound_repetitions(self) -> None:
         """Find where the mirror has repeated all records: it has copied all that the source had when that began."""

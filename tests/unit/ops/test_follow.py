@@ -18,12 +18,11 @@ from kafka.errors import ClusterError
 from ops.cli import app
 from ops.errors import OpsError
 from ops.follow import command
-from ops.follow.kept_maps import KeptMaps
 from ops.follow.record_proof import ComparedRecords, Proof, Records
 from ops.metrics.command import serving
 from ops.recovery import mirror_context
 from ops.recovery.group_offsets import FOLLOWED
-from tests.support.followed_sides import ITEMS, ORDERS, SYNCS, Followed, KeptTopic
+from tests.support.followed_sides import ITEMS, ORDERS, SYNCS, Followed
 from tests.support.generated_cases import cases
 from tests.support.recovery_pair import known
 from tests.unit.kafka import test_offset_syncs as simulated
@@ -188,44 +187,6 @@ def test_a_refused_group_is_reported_and_the_others_are_set(followed: Followed) 
     assert found.problems[0].startswith("group orders: ")
     followed.target.admin.refused = None
     assert followed.round() == {"exact": 1}
-
-
-def test_what_compaction_removes_is_kept_for_the_next_process(followed: Followed) -> None:
-    topic: Any = KeptTopic(followed.target)
-    said: list[str] = []
-
-    def kept() -> KeptMaps:
-        return KeptMaps(topic, followed.follower.pair.request.mirror, said.append)
-
-    followed.follower = followed.started(kept())
-    copy(followed, (simulated.RECORD, 40))
-    followed.stands(30)
-    followed.round()
-    followed.follower.close()
-    assert set(topic.records) == {b"mm2", b"mm2/items/0"}
-    gone = len(followed.mirror.written)
-    copy(followed, (simulated.RECORD, 40))
-    followed.missing = set(range(gone + 2))
-    followed.follower = followed.started(kept())
-    for offset in (10, 75):
-        followed.stands(offset)
-        assert followed.round() == {"exact": 1}
-        assert followed.at() == offset
-    assert not said
-
-
-def test_maps_that_cannot_be_kept_are_reported_once_and_groups_are_followed(followed: Followed) -> None:
-    topic: Any = KeptTopic(followed.target)
-    topic.refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    topic.records[b"mm2"] = b"no JSON"
-    said: list[str] = []
-    followed.follower = followed.started(KeptMaps(topic, followed.follower.pair.request.mirror, said.append, 0.0))
-    for _ in range(3):
-        copy(followed, (simulated.RECORD, 40))
-        followed.stands(20)
-        assert followed.round() == {"exact": 1}
-    assert len(said) == 2
-    assert said[1].endswith("Give user target-user Create, Describe, DescribeConfigs, Read and Write on it.")
 
 
 @cases(150)
