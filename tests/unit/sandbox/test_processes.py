@@ -181,16 +181,34 @@ def test_a_program_that_cannot_be_executed_leaves_no_entry(processes: Processes,
     assert processes.names() == []
 
 
+# Ends once as many of its kind as it is given have been asked to end.
+TOGETHER = """
+import signal, sys, time
+name, number, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+def note(word):
+    with open(path, "a") as ends:
+        ends.write(word + " ")
+def end(*_):
+    note(name)
+    while open(path).read().split().count(name) < number:
+        time.sleep(0.05)
+    note(name + "-ended")
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+print("here", flush=True)
+time.sleep(600)
+"""
+
+
 def test_stop_all_goes_backwards_and_stops_one_kind_at_the_same_time(processes: Processes, state: SandboxState) -> None:
     ends = state.path / "ends"
-    late = "import signal, sys, time\ndef end(*_):\n time.sleep(0.5); open(sys.argv[2], 'a').write(sys.argv[1] + ' ')"
-    late += "; sys.exit()\nsignal.signal(15, end); print('here', flush=True); time.sleep(60)"
     for name in ("plane", "operator", "kafka.a.a.0", "kafka.b.b.0", "mirror.b.m.0"):
-        start(processes, state, name, [sys.executable, "-c", late, name.split(".")[0], str(ends)])
-    began = time.monotonic()
-    processes.stop_all(deadline_s=10)
-    assert ends.read_text().split() == ["mirror", "kafka", "kafka", "operator", "plane"]
-    assert time.monotonic() - began < 5
+        kind = name.split(".")[0]
+        number = "2" if kind == "kafka" else "1"
+        start(processes, state, name, [sys.executable, "-c", TOGETHER, kind, number, str(ends)])
+    processes.stop_all(deadline_s=20)
+    ended = ["mirror", "mirror-ended", "kafka", "kafka", "kafka-ended", "kafka-ended"]
+    assert ends.read_text().split() == [*ended, "operator", "operator-ended", "plane", "plane-ended"]
     assert processes.names() == []
     assert not marked(state)
 
