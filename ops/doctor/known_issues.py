@@ -254,7 +254,7 @@ _ALL = (
     KnownIssue(
         name="source-topic-recreated",
         sign="A mirrored topic was deleted and created again at the source: it has another id than the latest "
-        "verification found, or its log begins anew in front of the mirror's position",
+        "verification found, or its log begins again in front of the mirror's position",
         remedy="The remote topic holds records of both. Where the new log has grown beyond the mirror's position, what "
         "is in front of it was never copied. To have all of {topic} there, and nothing else: "
         "docs/mirrors.md#copy-everything-again.",
