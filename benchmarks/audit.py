@@ -109,7 +109,8 @@ def auditing(
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=os.environ | clusters.tools.spark_environment,
+            # What a killed one leaves goes with the folder.
+            env=os.environ | clusters.tools.spark_environment | {"TMPDIR": str(folder)},
             stdout=log,
             stderr=log,
             start_new_session=True,
