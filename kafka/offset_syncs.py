@@ -110,13 +110,13 @@ class OffsetMap:
     @property
     def repeated(self) -> tuple[OffsetSync, int] | None:
         """While first copies count: the last pair of a second one, and the last record that may be there twice."""
-        end = self._again._end() if self._again is not None else None
-        return None if end is None else (end, self._until)
+        return None if (held := self.held_back) is None else (held[1], self._until)
 
     @property
-    def held_back(self) -> "OffsetMap | None":
-        """What the syncs since the source offset went back prove, while first copies count."""
-        return self._again
+    def held_back(self) -> "tuple[OffsetMap, OffsetSync] | None":
+        """While first copies count: what the syncs since the source offset went back prove, and their last pair."""
+        end = self._again._end() if self._again is not None else None
+        return None if self._again is None or end is None else (self._again, end)
 
     def repeats_before(self, source_end: int) -> bool:
         """Take in where the source ended after the repetition began; return as `add`.

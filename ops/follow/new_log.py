@@ -21,11 +21,9 @@ def of_new_logs(
     Syncs from a step back on are of the new log if the last of them is of one record on both sides.
     """
     found: dict[TopicPartition, OffsetMap] = {}
-    left = dict(maps)
-    while left := {tp: known for tp, known in left.items() if known.repeated is not None and tp not in found}:
-        ends = {tp: known.repeated[0] for tp, known in left.items() if known.repeated is not None}
-        compared = compare([Stretch(tp, remote(tp), end, None, end.upstream + 1) for tp, end in ends.items()])
-        later = {tp: known.held_back for tp, known in left.items()}
-        left = {tp: known for tp, known in later.items() if known is not None}
-        found |= {tp: known for tp, known in left.items() if tp in compared and compared[tp].same}
+    left = maps
+    while held := {tp: one for tp, known in left.items() if (one := known.held_back) is not None}:
+        compared = compare([Stretch(tp, remote(tp), end, None, end.upstream + 1) for tp, (_, end) in held.items()])
+        found |= {tp: later for tp, (later, _) in held.items() if compared[tp].same}
+        left = {tp: later for tp, (later, _) in held.items() if tp not in found}
     return found

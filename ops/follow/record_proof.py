@@ -14,6 +14,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import takewhile
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ClientTopicPartition
@@ -87,6 +89,11 @@ class Proof:
         return "behind" if self.replicated else "unproven"
 
 
+def _equal(ones: Iterable[int], others: Iterable[int]) -> int:
+    """Return how many of both are equal, one by one from the first on."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(ones, others, strict=False)))
+
+
 @dataclass(frozen=True)
 class ComparedRecords:
     """Both sides of a stretch, from the pair `anchor` to the pair `following`; at least one of them is proven."""
@@ -96,32 +103,26 @@ class ComparedRecords:
     target: Records
     following: OffsetSync | None = None
 
-    @property
+    @cached_property
     def same(self) -> int:
         """How many records from the first pair on are the same on both sides; 0 if a side does not hold it any more."""
         ends = (*self.source.offsets[:1], *self.target.offsets[:1])
         if self.anchor is None or ends != (self.anchor.upstream, self.anchor.downstream):
             return 0
-        pairs = zip(self.source.digests, self.target.digests, strict=False)
-        return next((number for number, (one, other) in enumerate(pairs) if one != other), self._shorter)
+        return _equal(self.source.digests, self.target.digests)
 
-    @property
+    @cached_property
     def same_behind(self) -> int:
         """How many records up to the last pair are the same on both sides; 0 if a side does not hold it."""
         ends = (*self.source.offsets[-1:], *self.target.offsets[-1:])
         if self.following is None or ends != (self.following.upstream, self.following.downstream):
             return 0
-        pairs = zip(reversed(self.source.digests), reversed(self.target.digests), strict=False)
-        return next((number for number, (one, other) in enumerate(pairs) if one != other), self._shorter)
+        return _equal(reversed(self.source.digests), reversed(self.target.digests))
 
     @property
     def source_is_copied(self) -> bool:
         """Whether all of the stretch at the source is on the target, and nothing else in between."""
         return self.source.complete and self.same == len(self.source.offsets) > 0
-
-    @property
-    def _shorter(self) -> int:
-        return min(len(self.source.offsets), len(self.target.offsets))
 
     def last_pair(self) -> OffsetSync | None:
         """Return the last record that is proven to be the same on both sides."""

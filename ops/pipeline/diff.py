@@ -59,8 +59,8 @@ def compare(stack: str, folder: Path, base: str) -> Document:
     with tempfile.TemporaryDirectory(prefix="rt-inventory-diff-") as place:
         work, resources = Path(place), Path(place) / "resources.json"
         new = _rendered(PROJECT, folder, name, work / "new", "--resources", str(resources))
-        findings = _findings(name, folder, resources, work / "policy.json")
-        count = len(json.loads(resources.read_text(encoding="utf-8")))
+        declared = {each["urn"]: each["props"] for each in json.loads(resources.read_text(encoding="utf-8"))}
+        findings = _findings(name, folder, resources, declared, work / "policy.json")
         old, error_of_base = checkout.manifests_of_base(name, work)
     changed = [] if old is None else sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
     judgement = Judgement(
@@ -68,7 +68,7 @@ def compare(stack: str, folder: Path, base: str) -> Document:
         pack=Pack(path=str(_PACK), name="rt-inventory", version=""),
         findings=tuple(finding for finding in findings if finding.rule != EXCEPTIONS_RULE),
         exceptions=tuple(finding for finding in findings if finding.rule == EXCEPTIONS_RULE),
-        resources=count,
+        resources=len(declared),
     )
     return judgement_document(judgement, StackFile(folder, name)) | {
         "base": {"commit": checkout.commit, "error": error_of_base},
@@ -123,12 +123,13 @@ def _rendered(program: Path, folder: Path, stack: str, out: Path, *more: str) ->
     return {path.name: path.read_text(encoding="utf-8") for path in out.glob("*.yaml")}
 
 
-def _findings(stack: str, folder: Path, resources: Path, config: Path) -> tuple[Finding, ...]:
+def _findings(
+    stack: str, folder: Path, resources: Path, declared: Mapping[str, Any], config: Path
+) -> tuple[Finding, ...]:
     files = judging.configuration_files(_PACK, folder, stack, None)
     config.write_text(json.dumps(judging.merge_files(files)), encoding="utf-8")
     words = ("--resources", str(resources), "--stack", stack, "--config", str(config))
     found = json.loads(_python(PROJECT, "policies.judging", *words))
-    declared = {each["urn"]: each["props"] for each in json.loads(resources.read_text(encoding="utf-8"))}
     return in_order(
         Finding(
             rule=each["rule"],
