@@ -16,7 +16,7 @@ from ops.follow.kept_maps import KeptMaps
 from ops.follow.record_proof import RecordComparison, Records
 from tests.support.recovery_pair import Side, known
 from tests.unit.kafka.test_checkpoints import sync
-from tests.unit.kafka.test_offset_syncs import SimulatedMirror
+from tests.unit.kafka.test_offset_syncs import SimulatedMirror, Step
 
 ITEMS = TopicPartition("items", 0)
 SYNCS = {"offset_syncs_topic": {"name": "syncs", "location": "target"}}
@@ -65,6 +65,11 @@ class Followed:
         monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: OffsetTranslation(checkpoints=self.claimed))
         self.records = MadeUpRecords(self.source, self.target, self.mirror)
         self.follower = self.started()
+
+    def copies(self, *steps: Step) -> None:
+        """Let the mirror do these steps."""
+        for kind, number in steps:
+            self.mirror.step(kind, number)
 
     def ahead(self, number: int) -> None:
         """Let the source have so many records that are not copied yet."""

@@ -19,16 +19,10 @@ from tests.support.followed_sides import ITEMS, ORDERS, SYNCS, Followed, KeptTop
 from tests.support.generated_cases import cases
 from tests.support.recovery_pair import known
 from tests.unit.kafka import test_offset_syncs as simulated
-from tests.unit.ops.test_follow import copy
-
-
-@pytest.fixture
-def followed(monkeypatch: pytest.MonkeyPatch) -> Followed:
-    return Followed(monkeypatch)
 
 
 def test_what_somebody_else_has_set_is_left_alone_while_its_broker_does_not_list_the_group(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     followed.on_target(38)
     del followed.target.states[ORDERS]
@@ -39,7 +33,7 @@ def test_what_somebody_else_has_set_is_left_alone_while_its_broker_does_not_list
 def test_a_group_whose_offsets_on_the_target_cannot_be_read_is_not_called_exact(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
 
     def unreadable(_: object, groups: Iterable[str], unread: dict[str, ClusterError]) -> dict[str, Any]:
@@ -58,7 +52,7 @@ def test_a_group_that_is_moved_on_the_target_after_it_was_set_is_noticed(
     followed: Followed, at: int, claimed: bool, state: str, then: int
 ) -> None:
     """MirrorMaker sets what it has read long before: it does not see what was set meanwhile."""
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     assert followed.round() == {"exact": 1}
     followed.on_target(at)
@@ -72,7 +66,7 @@ def test_a_group_that_is_moved_on_the_target_after_it_was_set_is_noticed(
 def test_partitions_that_cannot_be_read_keep_no_other_group_from_being_followed(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy(followed, (simulated.RECORD, 20), (simulated.BUSY, 1), (simulated.RECORD, 8))
+    followed.copies((simulated.RECORD, 20), (simulated.BUSY, 1), (simulated.RECORD, 8))
     followed.stands(10)
     followed.stands(25, group="ahead")
 
@@ -86,12 +80,12 @@ def test_partitions_that_cannot_be_read_keep_no_other_group_from_being_followed(
 
 
 def test_a_group_that_rests_is_set_back_with_a_target_log_that_has_lost_its_end(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(40)
     followed.round()
     assert followed.at() == 40
     followed.mirror.target_end = 30
-    copy(followed, (simulated.RECORD, 20))
+    followed.copies((simulated.RECORD, 20))
     assert followed.round() == {"exact": 1}
     assert followed.at() == 30
 
@@ -102,14 +96,14 @@ def test_equal_distances_of_a_mirror_with_transactions_prove_nothing(followed: F
     pair = known(SYNCS, exactlyOnce=True)
     followed.follower = followed.started(KeptMaps(topic, pair.request.mirror, print))
     followed.follower.pair = pair
-    copy(followed, (simulated.RECORD, 1), (simulated.BUSY, 1))
+    followed.copies((simulated.RECORD, 1), (simulated.BUSY, 1))
     if restarted:
         followed.round()
         followed.follower.close()
         followed.follower = followed.started(KeptMaps(topic, pair.request.mirror, print))
         followed.follower.pair = pair
-    copy(followed, (simulated.GAP, 2), (simulated.RECORD, 2), (simulated.TARGET_ONLY, 2), (simulated.RECORD, 4))
-    copy(followed, (simulated.PERIODIC, 1), (simulated.FREE, 1))
+    followed.copies((simulated.GAP, 2), (simulated.RECORD, 2), (simulated.TARGET_ONLY, 2), (simulated.RECORD, 4))
+    followed.copies((simulated.PERIODIC, 1), (simulated.FREE, 1))
     assert followed.mirror.written == [OffsetSync(0, 0), OffsetSync(8, 8)]
     followed.stands(4)
     assert followed.round() == {"exact": 1}
@@ -124,17 +118,17 @@ def test_both_sides_are_read_at_the_same_time(followed: Followed, monkeypatch: p
         return read(side, wanted)
 
     monkeypatch.setattr(followed.records, "_read", wait_for_the_other)
-    copy(followed, (simulated.RECORD, 20), (simulated.BUSY, 1), (simulated.RECORD, 8))
+    followed.copies((simulated.RECORD, 20), (simulated.BUSY, 1), (simulated.RECORD, 8))
     followed.stands(25)
     assert followed.round() == {"exact": 1}
     assert followed.at() == 25
 
 
 def test_groups_at_several_unproven_places_of_a_partition_are_exact_after_one_round(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 20))
+    followed.copies((simulated.RECORD, 20))
     for _ in range(3):
-        copy(followed, (simulated.BUSY, 1), (simulated.RECORD, 8), (simulated.GAP, 2), (simulated.RECORD, 8))
-        copy(followed, (simulated.FREE, 1), (simulated.RECORD, 8))
+        followed.copies((simulated.BUSY, 1), (simulated.RECORD, 8), (simulated.GAP, 2), (simulated.RECORD, 8))
+        followed.copies((simulated.FREE, 1), (simulated.RECORD, 8))
     places = {"one": 24, "other": 50, "third": 76}
     for group, offset in places.items():
         followed.stands(offset, group)
@@ -146,24 +140,24 @@ def test_groups_at_several_unproven_places_of_a_partition_are_exact_after_one_ro
 def restart_with_a_late_sync(followed: Followed, first: int, unsynced: int) -> None:
     """Let the mirror repeat the records from an offset on and copy some more before its first offset sync is sent."""
     again = sorted(one for one in followed.mirror.copies if one >= first)
-    copy(followed, (simulated.RESTART, 0), (simulated.BUSY, 1))
+    followed.copies((simulated.RESTART, 0), (simulated.BUSY, 1))
     for upstream in again:
         followed.mirror._copy(upstream)
-    copy(followed, (simulated.RECORD, unsynced), (simulated.FREE, 1))
+    followed.copies((simulated.RECORD, unsynced), (simulated.FREE, 1))
 
 
 def test_second_copies_count_once_the_mirror_has_passed_where_the_source_ended_when_it_began(
     followed: Followed,
 ) -> None:
     """The first sync of a burst comes late, so that the syncs alone say that 18 more records may be there twice."""
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     followed.round()
     restart_with_a_late_sync(followed, 20, 5)
     followed.stands(43)
     assert not followed.mirror.skipped(43, followed.at() or 0)
     followed.round()
-    copy(followed, (simulated.RECORD, 6))
+    followed.copies((simulated.RECORD, 6))
     assert followed.round() == {"exact": 1}
     assert followed.at() == followed.mirror.copies[43][-1]
 
@@ -173,9 +167,9 @@ def test_in_front_of_the_first_sync_of_a_restarted_mirror_records_are_compared_f
     followed: Followed, compacted: bool
 ) -> None:
     """Compaction removes first copies, so that the last pair of before the restart is not on the target any more."""
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     restart_with_a_late_sync(followed, 20, UNSYNCED_MAX)
-    copy(followed, (simulated.RECORD, 6))
+    followed.copies((simulated.RECORD, 6))
     followed.records.compacted = compacted
     for offset in (200, 500):
         followed.stands(offset)
@@ -184,11 +178,11 @@ def test_in_front_of_the_first_sync_of_a_restarted_mirror_records_are_compared_f
 
 
 def test_a_group_that_rests_goes_on_at_the_second_copies_once_all_are_there(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     for offset, group in ((30, ORDERS), (36, "rests")):
         followed.stands(offset, group)
     assert followed.round() == {"exact": 2}
-    copy(followed, (simulated.RESTART, 0))
+    followed.copies((simulated.RESTART, 0))
     for upstream in range(32, 36):
         followed.mirror._copy(upstream)
     followed.round()
@@ -204,12 +198,12 @@ def test_a_group_that_rests_goes_on_at_the_second_copies_once_all_are_there(foll
 def test_a_source_that_dies_in_a_round_keeps_nothing_from_being_set_that_the_mirror_has_copied(
     followed: Followed, monkeypatch: pytest.MonkeyPatch, dies: str
 ) -> None:
-    copy(followed, (simulated.RECORD, 20))
+    followed.copies((simulated.RECORD, 20))
     followed.ahead(20)
     followed.stands(40)
     assert followed.round() == {"behind": 1}
     followed.ahead(0)
-    copy(followed, (simulated.RECORD, 20))
+    followed.copies((simulated.RECORD, 20))
 
     def no_answer(*_: object) -> None:
         raise ClusterError("source: no answer")
@@ -232,7 +226,7 @@ def test_a_source_that_dies_in_a_round_keeps_nothing_from_being_set_that_the_mir
 
 
 def test_a_group_that_rests_in_front_of_a_late_sync_goes_on_at_the_second_copy(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     for offset, group in ((10, ORDERS), (30, "rests")):
         followed.stands(offset, group)
     followed.round()
@@ -244,18 +238,18 @@ def test_a_group_that_rests_in_front_of_a_late_sync_goes_on_at_the_second_copy(f
 
 def test_second_copies_count_once_all_of_them_are_seen(followed: Followed) -> None:
     """No later sync says so: little is written, and the next one comes with the next hundred records or the flush."""
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     followed.round()
     restart_with_a_late_sync(followed, 20, 5)
-    copy(followed, (simulated.RECORD, 3))
+    followed.copies((simulated.RECORD, 3))
     followed.ahead(2)
     followed.stands(44)
     followed.round()
     assert not followed.mirror.skipped(44, followed.at() or 0)
     written = len(followed.mirror.written)
     followed.ahead(0)
-    copy(followed, (simulated.RECORD, 2))
+    followed.copies((simulated.RECORD, 2))
     assert len(followed.mirror.written) == written
     assert followed.round() == {"exact": 1}
     assert followed.at() == followed.mirror.copies[44][-1]
@@ -271,20 +265,20 @@ def test_nothing_is_skipped_at_any_moment_of_a_restart(
     """Some records are copied twice, then those that were written meanwhile; the first sync comes late."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         followed = Followed(monkeypatch)
-        copy(followed, (simulated.RECORD, 40))
+        followed.copies((simulated.RECORD, 40))
         followed.stands(10)
         followed.round()
         again = sorted(followed.mirror.copies)[40 - repeated :]
         followed.ahead(written)
-        copy(followed, (simulated.RESTART, 0), (simulated.BUSY, 1))
+        followed.copies((simulated.RESTART, 0), (simulated.BUSY, 1))
         standing = 10
         for number in range(repeated + written):
             if number == late:
-                copy(followed, (simulated.FREE, 1))
+                followed.copies((simulated.FREE, 1))
             if number < repeated:
                 followed.mirror._copy(again[number])
             else:
-                copy(followed, (simulated.RECORD, 1))
+                followed.copies((simulated.RECORD, 1))
                 followed.ahead(repeated + written - number - 1)
             followed.records.compacted = compacted
             standing = min(max(standing, offsets[number % len(offsets)]), 40 + written)

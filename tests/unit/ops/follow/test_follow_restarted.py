@@ -8,17 +8,7 @@ from confluent_kafka import KafkaError
 from ops.follow.kept_maps import KeptMaps
 from tests.support.followed_sides import Followed, KeptTopic
 from tests.unit.kafka import test_offset_syncs as simulated
-from tests.unit.kafka.test_offset_syncs import SimulatedMirror, Step
-
-
-@pytest.fixture
-def followed(monkeypatch: pytest.MonkeyPatch) -> Followed:
-    return Followed(monkeypatch)
-
-
-def copy(followed: Followed, *steps: Step) -> None:
-    for kind, number in steps:
-        followed.mirror.step(kind, number)
+from tests.unit.kafka.test_offset_syncs import SimulatedMirror
 
 
 def test_what_compaction_removes_is_kept_for_the_next_process(followed: Followed) -> None:
@@ -29,13 +19,13 @@ def test_what_compaction_removes_is_kept_for_the_next_process(followed: Followed
         return KeptMaps(topic, followed.follower.pair.request.mirror, said.append)
 
     followed.follower = followed.started(kept())
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     followed.round()
     followed.follower.close()
     assert set(topic.records) == {b"mm2", b"mm2/items/0"}
     gone = len(followed.mirror.written)
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.missing = set(range(gone + 2))
     followed.follower = followed.started(kept())
     for offset in (10, 75):
@@ -52,14 +42,14 @@ def test_maps_that_cannot_be_kept_are_reported_once_and_groups_are_followed(foll
     said: list[str] = []
     followed.follower = followed.started(KeptMaps(topic, followed.follower.pair.request.mirror, said.append, 0.0))
     for _ in range(3):
-        copy(followed, (simulated.RECORD, 40))
+        followed.copies((simulated.RECORD, 40))
         followed.stands(20)
         assert followed.round() == {"exact": 1}
     assert len(said) == 2
     assert said[1].endswith("Give user target-user Create, Describe, DescribeConfigs, Read and Write on it.")
 
 
-def restarts(followed: Followed, topic: KeptTopic) -> None:
+def restarts(followed: Followed, topic: Any) -> None:
     """Let the follower end, and another one start on what it has kept."""
     followed.follower.close()
     followed.follower = followed.started(KeptMaps(topic, followed.follower.pair.request.mirror, lambda _: None))
@@ -73,31 +63,32 @@ def created_again(followed: Followed) -> None:
     followed.ids["source"] = "2"
 
 
-def test_what_is_copied_of_a_topic_that_was_created_again_while_nobody_followed_it_counts(followed: Followed) -> None:
-    topic: Any = KeptTopic(followed.target)
+@pytest.fixture
+def replaced(followed: Followed) -> KeptTopic:
+    """The maps of a follower whose mirror has restarted unseen, and whose topic was created again after that."""
+    topic = KeptTopic(followed.target)
     restarts(followed, topic)
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     followed.round()
-    copy(followed, (simulated.RESTART, 5))
+    followed.copies((simulated.RESTART, 5))
     created_again(followed)
-    copy(followed, (simulated.RECORD, 30), (simulated.PERIODIC, 1))
-    restarts(followed, topic)
+    return topic
+
+
+def test_what_is_copied_of_a_topic_that_was_created_again_while_nobody_followed_it_counts(
+    followed: Followed, replaced: KeptTopic
+) -> None:
+    followed.copies((simulated.RECORD, 30), (simulated.PERIODIC, 1))
+    restarts(followed, replaced)
     followed.stands(20)
     assert followed.round() == {"exact": 1}
     assert followed.at() == 45 + 20
 
 
-def test_second_copies_of_the_old_topic_prove_nothing_of_the_new_one(followed: Followed) -> None:
-    topic: Any = KeptTopic(followed.target)
-    restarts(followed, topic)
-    copy(followed, (simulated.RECORD, 40))
-    followed.stands(30)
-    followed.round()
-    copy(followed, (simulated.RESTART, 5))
-    created_again(followed)
+def test_second_copies_of_the_old_topic_prove_nothing_of_the_new_one(followed: Followed, replaced: KeptTopic) -> None:
     followed.ahead(50)
-    restarts(followed, topic)
+    restarts(followed, replaced)
     followed.stands(38)
     assert followed.round() == {"unknown": 1}
     assert followed.at() == 30

@@ -29,18 +29,8 @@ from tests.unit.kafka import test_offset_syncs as simulated
 from tests.unit.kafka.test_offset_syncs import Step
 
 
-@pytest.fixture
-def followed(monkeypatch: pytest.MonkeyPatch) -> Followed:
-    return Followed(monkeypatch)
-
-
-def copy(followed: Followed, *steps: Step) -> None:
-    for kind, number in steps:
-        followed.mirror.step(kind, number)
-
-
 def test_a_group_is_kept_at_its_image_and_marked(followed: Followed) -> None:
-    copy(followed, (simulated.GAP, 3), (simulated.RECORD, 40))
+    followed.copies((simulated.GAP, 3), (simulated.RECORD, 40))
     for offset in (10, 11, 33):
         followed.stands(offset)
         assert followed.round() == {"exact": 1}
@@ -52,8 +42,8 @@ def test_a_group_is_kept_at_its_image_and_marked(followed: Followed) -> None:
 
 
 def test_behind_the_newest_sync_the_records_decide(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 20), (simulated.BUSY, 1), (simulated.RECORD, 8), (simulated.GAP, 2))
-    copy(followed, (simulated.RECORD, 8))
+    followed.copies((simulated.RECORD, 20), (simulated.BUSY, 1), (simulated.RECORD, 8), (simulated.GAP, 2))
+    followed.copies((simulated.RECORD, 8))
     newest = followed.mirror.written[-1].upstream
     assert newest < 20
     followed.stands(34)
@@ -62,7 +52,7 @@ def test_behind_the_newest_sync_the_records_decide(followed: Followed) -> None:
 
 
 def test_a_group_ahead_of_the_mirror_goes_on_behind_all_that_is_copied(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 23))
+    followed.copies((simulated.RECORD, 23))
     followed.ahead(40)
     followed.stands(50)
     assert followed.round() == {"behind": 1}
@@ -70,7 +60,7 @@ def test_a_group_ahead_of_the_mirror_goes_on_behind_all_that_is_copied(followed:
 
 
 def test_metadata_of_the_group_itself_is_kept(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(10, metadata="AgAAAZ")
     followed.round()
     assert followed.target.metadata[ORDERS, ITEMS] == "AgAAAZ"
@@ -81,7 +71,7 @@ def test_metadata_of_the_group_itself_is_kept(followed: Followed) -> None:
 
 
 def test_a_group_with_members_is_left_alone(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     followed.on_target(5, state="STABLE")
     assert followed.round() == {"active": 1}
@@ -90,7 +80,7 @@ def test_a_group_with_members_is_left_alone(followed: Followed) -> None:
 
 @pytest.mark.parametrize("at", [5, 38])
 def test_what_somebody_else_has_set_is_left_alone_until_the_group_is_there(followed: Followed, at: int) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     followed.on_target(at)
     assert followed.round() == {"foreign": 1}
@@ -104,7 +94,7 @@ def test_what_somebody_else_has_set_is_left_alone_until_the_group_is_there(follo
 
 @pytest.mark.parametrize(("at", "state", "then"), [(5, "exact", 30), (35, "foreign", 35)])
 def test_mirror_makers_own_position_is_moved_forward_only(followed: Followed, at: int, state: str, then: int) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     followed.on_target(at)
     history = followed.claimed[ORDERS, *ITEMS] = CheckpointHistory()
@@ -114,7 +104,7 @@ def test_mirror_makers_own_position_is_moved_forward_only(followed: Followed, at
 
 
 def test_a_group_that_goes_back_at_the_source_is_followed_back(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     for offset in (30, 10):
         followed.stands(offset)
         followed.round()
@@ -122,7 +112,7 @@ def test_a_group_that_goes_back_at_the_source_is_followed_back(followed: Followe
 
 
 def test_after_a_restart_of_the_follower_its_own_positions_are_known_by_their_mark(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     followed.round()
     followed.follower = followed.started()
@@ -132,7 +122,7 @@ def test_after_a_restart_of_the_follower_its_own_positions_are_known_by_their_ma
 
 
 def test_a_position_in_front_of_all_syncs_is_left_and_unknown(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.missing = set(range(len(followed.mirror.written) - 1))
     followed.stands(10)
     assert followed.round() == {"unknown": 1}
@@ -140,7 +130,7 @@ def test_a_position_in_front_of_all_syncs_is_left_and_unknown(followed: Followed
 
 
 def test_nothing_is_set_behind_the_log_end(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     monkeypatch.setattr(followed.target, "ends", lambda places, _: dict.fromkeys(places, 20))
     assert followed.round() == {"unproven": 1}
@@ -149,7 +139,7 @@ def test_nothing_is_set_behind_the_log_end(followed: Followed, monkeypatch: pyte
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_what_was_known_of_a_topic_that_is_created_again_is_forgotten(followed: Followed, side: str) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     followed.round()
     followed.ids[side] = "2"
@@ -161,12 +151,12 @@ def test_what_was_known_of_a_topic_that_is_created_again_is_forgotten(followed: 
 def test_without_the_source_what_is_copied_since_is_still_taken_in(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy(followed, (simulated.RECORD, 20))
+    followed.copies((simulated.RECORD, 20))
     followed.ahead(40)
     followed.stands(31)
     assert followed.round() == {"behind": 1}
     assert followed.at() == 20
-    copy(followed, (simulated.RECORD, 21))
+    followed.copies((simulated.RECORD, 21))
 
     def gone() -> dict[str, str]:
         raise ClusterError("source: is gone")
@@ -178,7 +168,7 @@ def test_without_the_source_what_is_copied_since_is_still_taken_in(
 
 
 def test_a_refused_group_is_reported_and_the_others_are_set(followed: Followed) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.stands(30)
     followed.target.admin.refused = KafkaError(KafkaError.NON_EMPTY_GROUP)
     followed.source.log[ITEMS], followed.target.log[ITEMS] = 40, 40
@@ -204,7 +194,7 @@ def test_whatever_the_mirror_does_nothing_is_skipped_and_exact_is_exact(
         followed = Followed(monkeypatch)
         part, before = max(1, len(steps) // len(offsets)), 0
         for number, offset in enumerate(offsets):
-            copy(followed, *steps[number * part : (number + 1) * part])
+            followed.copies(*steps[number * part : (number + 1) * part])
             offset = min(offset, followed.mirror.source_end)
             followed.stands(offset)
             if number == started_again:  # nobody would know that it has gone back meanwhile
@@ -261,7 +251,7 @@ def test_what_was_not_read_to_its_end_proves_no_more_than_was_read() -> None:
 @pytest.fixture
 def ready(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> Followed:
     """The clusters of the command are the simulated ones."""
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.source.log[ITEMS], followed.target.log[ITEMS] = 40, 40
     followed.stands(30)
     monkeypatch.setattr(mirror_context, "load", lambda *_: followed.follower.pair)
@@ -344,7 +334,7 @@ def test_a_mirror_that_is_not_to_be_followed_is_refused(
 def test_rounds_go_on_after_one_that_fails_and_metrics_tell_their_age(
     followed: Followed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy(followed, (simulated.RECORD, 40))
+    followed.copies((simulated.RECORD, 40))
     followed.source.log[ITEMS], followed.target.log[ITEMS] = 40, 40
     followed.stands(30)
     metrics, turns = command.FollowMetrics(followed.follower.pair), iter(range(4))
