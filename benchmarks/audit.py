@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import random
-import re
 import signal
 import statistics
 import subprocess
@@ -40,22 +39,17 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULT = tables.RESULTS / "audit.json"
 RATE, MINUTES, EVERY_S = 5000, 10, 20
 IDLE_S = 60.0
-PARTS, COLLECTIONS, GROWN_MAX = 12, 6, 1.1
-ANSWER_S = 30.0
+PARTS, GROWN_MAX = 12, 1.1
 CPU_MAX = 0.05  # of all cores, beyond what the audit takes while nothing is written
 CLOSED_WITHIN_S, STOPPED_WITHIN_S, STARTED_WITHIN_S = 300.0, 60.0, 120.0
 
 
 @dataclass
 class Meter:
-    """CPU seconds and memory of the audit's processes, over all of its starts.
-
-    `live_mib` is what its JVM's heap holds after a full collection.
-    """
+    """CPU seconds and memory of the audit's processes, over all of its starts."""
 
     cpu_s: float = 0.0
     samples_mib: list[int] = field(default_factory=list)
-    live_mib: list[float] = field(default_factory=list)
     _last: dict[int, float] = field(default_factory=dict)
 
     def sample(self, pid: int) -> None:
@@ -74,22 +68,6 @@ class Meter:
             self.cpu_s += max(0.0, used - self._last.get(member.pid, 0.0))
             self._last[member.pid] = used
         self.samples_mib.append(held >> 20)
-
-    def collect(self, pid: int) -> None:
-        """Let the JVM below a process collect all that is dead, and add what is left."""
-        java = next(one for one in psutil.Process(pid).children(recursive=True) if one.name() == "java")
-        tool = [str(Path(java.exe()).with_name("jcmd")), str(java.pid)]
-        found = ""
-        for words in (["GC.run"], ["GC.heap_info"]):
-            try:
-                done = subprocess.run([*tool, *words], capture_output=True, text=True, timeout=ANSWER_S, check=False)
-            except OSError as error:
-                raise BenchmarkError(f"audit: {tool[0]}: must start; a JDK has it (got {error.strerror}).") from None
-            found = done.stdout
-        used = re.findall(r"(?:Gen|heap)\s+total \d+K, used (\d+)K", found)
-        if not used:
-            raise BenchmarkError(f"audit: jcmd must give the heap of its JVM (got {found or done.stderr}).")
-        self.live_mib.append(round(sum(map(int, used)) / 1024, 1))
 
 
 @contextmanager
@@ -162,11 +140,11 @@ def measure(clusters: Clusters, folder: Path, minutes: float, rate: int, seed: i
         writer = threading.Thread(target=traffic.write, args=(minutes * 60, rate, chance), daemon=True)
         tables.log(f"traffic: {rate} records/s for {minutes:g} minutes, {len(traffic.faults)} faults")
         writer.start()
-        rates = [_sampled(busy, process, minutes * 30, COLLECTIONS)]
+        rates = [_sampled(busy, process, minutes * 30)]
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     with audited() as process:
-        rates.append(_sampled(busy, process, minutes * 30, COLLECTIONS))
+        rates.append(_sampled(busy, process, minutes * 30))
         writer.join()
         if traffic.error is not None:
             raise traffic.error
@@ -197,7 +175,6 @@ def measure(clusters: Clusters, folder: Path, minutes: float, rate: int, seed: i
         "busyCores": [round(one, 3) for one in rates],
         "shareOfMachine": round((rates[0] - idle_rate) / (os.cpu_count() or 1), 4),
         "memoryMib": parts(busy.samples_mib),
-        "liveMib": busy.live_mib,
     }
 
 
@@ -207,28 +184,22 @@ def parts(samples: Sequence[int]) -> list[int]:
     return [round(statistics.median(samples[at : at + size] or samples[-1:])) for at in range(0, size * PARTS, size)]
 
 
-def flat(live_mib: Sequence[float]) -> bool:
-    """Whether both processes' heaps hold no more at their end than when a third of their time was over.
-
-    That is after a full collection. The memory that a JVM takes from the system grows until it has all of its heap.
-    """
-    half = len(live_mib) // 2
-    return all(one[-1] <= one[len(one) // 3] * GROWN_MAX for one in (live_mib[:half], live_mib[half:]))
+def flat(memory_mib: Sequence[int]) -> bool:
+    """Whether both processes hold no more at their end than when a third of their time was over."""
+    half = len(memory_mib) // 2
+    return all(one[-1] <= one[len(one) // 3] * GROWN_MAX for one in (memory_mib[:half], memory_mib[half:]))
 
 
-def _sampled(meter: Meter, process: "subprocess.Popen[bytes]", seconds: float, collections: int = 0) -> float:
+def _sampled(meter: Meter, process: "subprocess.Popen[bytes]", seconds: float) -> float:
     """Sample the audit for some seconds; return how many cores it used. The progress says so for each minute."""
     meter.sample(process.pid)
     before, began = meter.cpu_s, time.monotonic()
-    minute_s, used_s, collected = began, before, 0
+    minute_s, used_s = began, before
     while (now := time.monotonic()) < began + seconds:
         if process.poll() is not None:
             raise BenchmarkError(f"audit: must run on (got exit code {process.returncode}).")
         time.sleep(min(1.0, began + seconds - now))
         meter.sample(process.pid)
-        if collections and time.monotonic() >= began + seconds * (collected + 1) / collections:
-            collected += 1
-            meter.collect(process.pid)
         if time.monotonic() >= minute_s + 60:
             cores = (meter.cpu_s - used_s) / (time.monotonic() - minute_s)
             tables.log(f"  {(time.monotonic() - began) / 60:.0f} min: {cores:.3f} cores, {meter.samples_mib[-1]} MiB")
@@ -276,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     exact = not row["falseBuckets"] and not row["notExactly"]
     exact = exact and row["buckets"].get("late", 0) == row["lateInjected"]
-    judged = {"exact": exact, "cpu": row["shareOfMachine"] <= CPU_MAX, "memory": flat(row["liveMib"])}
+    judged = {"exact": exact, "cpu": row["shareOfMachine"] <= CPU_MAX, "memory": flat(row["memoryMib"])}
     versions = {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]}
     kept = {"benchmark": "audit", "date": tables.today(), "machine": described, "versions": versions}
     tables.keep(given.output, kept | {"row": row})

@@ -187,7 +187,6 @@ def _audit(result: dict[str, Any]) -> str:
         ("cores before the kill and after it", ", ".join(map(str, row["busyCores"]))),
         ("share of all cores beyond the former, before the kill", f"{row['shareOfMachine']:.1%}"),
         ("MiB, medians of twelfths of the run", ", ".join(map(str, row["memoryMib"]))),
-        ("MiB alive in the heap, six times a half", ", ".join(map(str, row.get("liveMib", ["not measured"])))),
     ]
     return _where(result) + _table(("audit", ""), rows)
 

@@ -60,9 +60,14 @@ ENDLESS = {
     "spark.kafka.consumer.cache.capacity": "64",
     "spark.sql.shuffle.partitions": "1",  # sums of few rows
 }
-# The optimising compiler is for what runs for each record. By the JVM's own thresholds it optimises the planner too,
-# which runs a few times a minute, and takes more of a processor for it in the first hour than all records do.
 ENDLESS_JAVA = (
+    # Left alone, this collector takes all of the heap in the first half hour, where a third of it is enough.
+    "-XX:NewSize=64m",
+    "-XX:MaxNewSize=128m",
+    "-XX:MinHeapFreeRatio=20",
+    "-XX:MaxHeapFreeRatio=70",
+    # The optimising compiler is for what runs for each record. By the JVM's own thresholds it optimises the planner
+    # too, which runs a few times a minute, and takes more of a processor for it in the first hour than all records do.
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000",
