@@ -108,6 +108,11 @@ class OffsetMap:
             self._again.interrupt()
 
     @property
+    def first(self) -> OffsetSync | None:
+        """The first pair that is known; the records in front of it may prove more."""
+        return OffsetSync(self._first[0], self._target[0]) if self._first else None
+
+    @property
     def repeated(self) -> tuple[OffsetSync, int] | None:
         """While first copies count: the last pair of a second one, and the last record that may be there twice."""
         return None if (held := self.held_back) is None else (held[1], self._until)

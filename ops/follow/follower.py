@@ -23,7 +23,7 @@ from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.follow import new_log
 from ops.follow.kept_maps import KeptMaps
-from ops.follow.position import Position
+from ops.follow.position import Pairs, Position
 from ops.follow.record_proof import ComparedRecords, RecordComparison, Stretch
 from ops.recovery.group_offsets import FOLLOWED
 from ops.recovery.mirror_context import MirrorContext
@@ -37,7 +37,6 @@ LOOKED_AGAIN_EVERY = 30
 """Rounds in which each position that is set already is read once on the target: MirrorMaker or a tool may move it."""
 CHECKPOINTS_EVERY = 5
 """Rounds after which MirrorMaker's checkpoints are read again, if it is to be known who has set a position."""
-_Pairs = tuple[OffsetSync, OffsetSync | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +45,7 @@ class Round:
 
     `exact`: the group goes on at the image of its position. `behind`: it has read further than the mirror has copied,
     and goes on behind all that is copied. `unproven`: nothing is skipped, but records may be read again. `unknown`: it
-    lies before all that the offset syncs prove. `active`: it has members on the target. `foreign`: somebody else has
+    lies before all that syncs and records prove. `active`: it has members on the target. `foreign`: somebody else has
     set it there. `refused`: it could not be set.
     """
 
@@ -237,24 +236,22 @@ class Follower:
             self._maps[tp].has_repeated()
             self._forget_positions(tp)
 
-    def _translate(self) -> dict[TopicPartition, dict[_Pairs, list[Position]]]:
+    def _translate(self) -> dict[TopicPartition, dict[Pairs, list[Position]]]:
         """Find the images of all positions that are not exact yet, by the offset syncs.
 
         Return those that lie between two syncs: the records may prove more of them.
         """
-        between: dict[TopicPartition, dict[_Pairs, list[Position]]] = {}
+        between: dict[TopicPartition, dict[Pairs, list[Position]]] = {}
         for of_group in self._positions.values():
             for tp, one in of_group.items():
                 if one.state == "exact" and one.wanted is not None:
                     continue
-                known = self._maps.get(tp) if tp.topic in self._there else None
-                image = known.image(one.upstream) if known is not None else None
-                one.find(image)
-                if image is not None and not image.proven:
-                    between.setdefault(tp, {}).setdefault((image.anchor, image.following), []).append(one)
+                pairs = one.find(self._maps.get(tp) if tp.topic in self._there else None)
+                if pairs is not None:
+                    between.setdefault(tp, {}).setdefault(pairs, []).append(one)
         return between
 
-    def _compare(self, between: Mapping[TopicPartition, Mapping[_Pairs, list[Position]]]) -> None:
+    def _compare(self, between: Mapping[TopicPartition, Mapping[Pairs, list[Position]]]) -> None:
         """Compare the records of as many stretches as the time allows, those of a partition one after the other."""
         until = time.monotonic() + COMPARED_WITHIN_S
         self._from_behind &= {(tp, following) for tp, of_pairs in between.items() for _, following in of_pairs}
@@ -263,27 +260,26 @@ class Follower:
                 return
             self._compare_stretches({tp: of for tp, of in between.items() if turn < len(of)}, self._rounds + turn)
 
-    def _compare_stretches(self, between: Mapping[TopicPartition, Mapping[_Pairs, list[Position]]], turn: int) -> None:
+    def _compare_stretches(self, between: Mapping[TopicPartition, Mapping[Pairs, list[Position]]], turn: int) -> None:
         """Compare the records of some stretches: of each partition one, of all partitions so many, in their turn."""
         places = sorted(between)
         start = turn * STRETCHES_AT_ONCE % len(places) if len(places) > STRETCHES_AT_ONCE else 0
         chosen: dict[Stretch, list[Position]] = {}
         for tp in (places[start:] + places[:start])[:STRETCHES_AT_ONCE]:
-            pairs = sorted(between[tp], key=lambda one: one[0].upstream, reverse=True)
+            pairs = sorted(between[tp], key=lambda one: one[0].upstream if one[0] else -1, reverse=True)
             anchor, following = pairs[turn % len(pairs)]
             positions = between[tp][anchor, following]
             offsets = [one.upstream for one in positions]
-            first, wanted = self._closest(tp, anchor, min(offsets)), max(offsets)
-            if (tp, following) in self._from_behind:
+            if anchor is None or (tp, following) in self._from_behind:
                 first, wanted = None, min(offsets)
+            else:
+                first, wanted = self._closest(tp, anchor, min(offsets)), max(offsets)
             chosen[Stretch(tp, self._remote(tp), first, following, wanted)] = positions
         compared = self._compared(chosen)
         for stretch, positions in chosen.items():
             records = compared[stretch.source]
             for one in positions:
-                proof = records.position(one.upstream)
-                if proof is not None and (proof.exact or proof.offset >= int(one.wanted or 0)):
-                    one.state, one.wanted = proof.state, proof.offset
+                one.compare(records)
             if stretch.following is not None and any(one.state != "exact" for one in positions):
                 self._from_behind ^= {(stretch.source, stretch.following)}  # the other way next time
             last = records.last_pair()
@@ -297,7 +293,7 @@ class Follower:
             self._comparison = RecordComparison(self.source, self.target, self.pair.request.limits.isolation)
         return self._comparison.compare(stretches)
 
-    def _closest(self, tp: TopicPartition, anchor: OffsetSync, offset: int) -> OffsetSync | None:
+    def _closest(self, tp: TopicPartition, anchor: OffsetSync, offset: int) -> OffsetSync:
         """Return the pair that the last comparison has proven, if it lies between a sync and the offset."""
         proved = self._proved.get(tp)
         if proved is not None and anchor.upstream < proved.upstream < offset and anchor.downstream < proved.downstream:

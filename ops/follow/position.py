@@ -2,14 +2,20 @@
 
 from dataclasses import dataclass
 
-from kafka.offset_syncs import OffsetImage
+from kafka.checkpoints import OffsetSync
+from kafka.offset_syncs import OffsetMap
+from ops.follow.record_proof import IN_FRONT, RECORDS_MAX, ComparedRecords
+
+Pairs = tuple[OffsetSync | None, OffsetSync | None]
+"""The proven pairs in front of a position and behind it; None where there is none, of one side at most."""
 
 
 @dataclass(slots=True)
 class Position:
     """What is known of a group in a partition: its offset at the source, and what was set on the target for that.
 
-    `went_back`: it has gone back at the source since it was set.
+    `went_back`: it has gone back at the source since it was set. `not_in_front`: the first proven pair, if the records
+    in front of it do not show where the group goes on.
     """
 
     upstream: int
@@ -18,22 +24,41 @@ class Position:
     wanted: int | None = None
     set_to: int | None = None
     went_back: bool = False
+    not_in_front: OffsetSync | None = None
 
     def move(self, upstream: int, metadata: str) -> None:
         """Take in where the group stands now; what was set for a position in front of it skips nothing from there."""
         if upstream != self.upstream or metadata != self.metadata:
             if upstream < self.upstream:
                 self.set_to, self.went_back = None, True
-            self.upstream, self.metadata, self.wanted = upstream, metadata, None
+            self.upstream, self.metadata, self.wanted, self.not_in_front = upstream, metadata, None, None
 
-    def find(self, image: OffsetImage | None) -> None:
-        """Take in what the offset syncs prove; from what was set for it before a group is not moved back."""
+    def find(self, known: OffsetMap | None) -> Pairs | None:
+        """Take in what the offset syncs prove; from what was set for it before a group is not moved back.
+
+        Return the two pairs between which the records may prove more, None if they cannot.
+        """
         self.state, self.wanted = "unknown", None
-        if image is not None and image.proven:
+        if known is None:
+            return None
+        image, first = known.image(self.upstream), known.first
+        if image is None:
+            reached = first is not None and first.upstream - self.upstream < RECORDS_MAX - IN_FRONT
+            return (None, first) if reached and first != self.not_in_front else None
+        if image.proven:
             self.state, self.wanted = "exact", image.offset
-        elif image is not None:
-            self.state, self.wanted = "unproven", max(image.offset, self.set_to or 0)
+            return None
+        self.state, self.wanted = "unproven", max(image.offset, self.set_to or 0)
+        return image.anchor, image.following
+
+    def compare(self, records: ComparedRecords) -> None:
+        """Take in what the records prove."""
+        proof = records.position(self.upstream)
+        if proof is not None and (proof.exact or proof.offset >= int(self.wanted or 0)):
+            self.state, self.wanted = proof.state, proof.offset
+        elif self.state == "unknown" and records.source.complete and records.target.complete:
+            self.not_in_front = records.following
 
     def forget(self) -> None:
         """Forget all that depends on the logs of the partition."""
-        self.state, self.wanted, self.set_to = "unknown", None, None
+        self.state, self.wanted, self.set_to, self.not_in_front = "unknown", None, None, None

@@ -1,9 +1,12 @@
 """Positions between two offset syncs, proven by the records: read on both sides from the last proven pair on.
 
 The pair before a position is of the same record on both sides. As long as the records behind it are the same, one by
-one, each is the counterpart of the other, also where several are equal. Where they differ (compaction, repeated
-records), the last record in front of the position counts if neither side has it twice between the two pairs. Else the
-same is done from the next pair on towards the position: compaction may have removed the pair before it.
+one, each is the counterpart of the other, also where several are equal. Where they differ (compaction), the last record
+in front of the position counts if neither side has it twice between the two pairs.
+
+Or the same is done from the next pair back to the position and beyond it: there is no pair before the first one,
+compaction may have removed it, and of records that the mirror has repeated the last copies count. There other copies
+may end where these begin, and equal records prove nothing: one that the source does not have twice must be the same.
 
 Owns the comparison and the reading of the few records that it needs. Does not own which positions need it.
 """
@@ -11,6 +14,7 @@ Owns the comparison and the reading of the few records that it needs. Does not o
 import time
 from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -27,6 +31,8 @@ from ops.recovery.mirror_offsets import record_digest
 
 RECORDS_MAX = 5000
 """Records of a partition that are read for one round, on each side."""
+IN_FRONT = 100
+"""Source offsets in front of those that are compared from the next pair back: is a record there twice?"""
 READ_WITHIN_S = 5.0
 _ALL = 1 << 62
 _FETCH = {"fetch.message.max.bytes": 262_144, "queued.max.messages.kbytes": 16_384, "queued.min.messages": 1000}
@@ -51,9 +57,10 @@ class Stretch:
         first, last = self.anchor, self.following
         if last is None:
             return (first.upstream if first else 0, self.wanted), (first.downstream if first else 0, _ALL)
-        if first is None:  # a mirror writes no more than it reads
-            first = OffsetSync(self.wanted, max(0, last.downstream - (last.upstream - self.wanted)))
-        return (first.upstream, last.upstream + 1), (first.downstream, last.downstream + 1)
+        start = max(0, (first.upstream if first else self.wanted) - IN_FRONT)
+        # A mirror writes no more than it reads.
+        on_target = first.downstream if first else max(0, last.downstream - (last.upstream - start))
+        return (start, last.upstream + 1), (on_target, last.downstream + 1)
 
 
 @dataclass(slots=True)
@@ -106,10 +113,11 @@ class ComparedRecords:
     @cached_property
     def same(self) -> int:
         """How many records from the first pair on are the same on both sides; 0 if a side does not hold it any more."""
-        ends = (*self.source.offsets[:1], *self.target.offsets[:1])
+        start = self._start
+        ends = (*self.source.offsets[start : start + 1], *self.target.offsets[:1])
         if self.anchor is None or ends != (self.anchor.upstream, self.anchor.downstream):
             return 0
-        return _equal(self.source.digests, self.target.digests)
+        return _equal(self.source.digests[start:], self.target.digests)
 
     @cached_property
     def same_behind(self) -> int:
@@ -122,35 +130,49 @@ class ComparedRecords:
     @property
     def source_is_copied(self) -> bool:
         """Whether all of the stretch at the source is on the target, and nothing else in between."""
-        return self.source.complete and self.same == len(self.source.offsets) > 0
+        return self.source.complete and self.same == len(self.source.offsets) - self._start > 0
 
     def last_pair(self) -> OffsetSync | None:
         """Return the last record that is proven to be the same on both sides."""
-        number = self.same
-        return OffsetSync(self.source.offsets[number - 1], self.target.offsets[number - 1]) if number else None
+        if self.same == 0:
+            return None
+        return OffsetSync(self.source.offsets[self._start + self.same - 1], self.target.offsets[self.same - 1])
 
     def position(self, offset: int) -> Proof | None:
         """Return where a group at a source offset goes on; None if nothing is proven."""
-        left = len(self.source.offsets) - bisect_left(self.source.offsets, offset)
-        if 0 < left <= self.same_behind:  # the last copy of a record that is there twice
-            return Proof(self.target.offsets[-left], exact=True)
-        return self._from_before(offset)
+        return self._from_behind(offset) or self._from_before(offset)
+
+    def _from_behind(self, offset: int) -> Proof | None:
+        read, number = bisect_left(self.source.offsets, offset), len(self.source.offsets)
+        compared = self.source.digests[number - self.same_behind : read + 1]
+        if read < number and any(self._times[digest] == 1 for digest in compared):
+            return Proof(self.target.offsets[read - number], exact=True)
+        return None
 
     def _from_before(self, offset: int) -> Proof | None:
-        read, same = bisect_left(self.source.offsets, offset), self.same
-        reached = self.source.complete or read < len(self.source.offsets)
-        if same == 0 or read == 0:
+        at, same = bisect_left(self.source.offsets, offset), self.same
+        reached, read = self.source.complete or at < len(self.source.offsets), at - self._start
+        if same == 0 or read <= 0:
             return None
         if read <= same and reached:
             return Proof(self.target.offsets[read - 1] + 1, exact=True)
         proven = self.target.offsets[same - 1] + 1
         if same == len(self.target.offsets):
             return Proof(proven, exact=False, replicated=self.target.complete and self.following is None)
-        last = self.source.digests[read - 1]
+        last, source = self.source.digests[at - 1], self.source.digests[self._start :]
         whole = self.following is not None and self.source.complete and self.target.complete
-        if whole and self.source.digests.count(last) == 1 == self.target.digests.count(last):
+        if whole and source.count(last) == 1 == self.target.digests.count(last):
             return Proof(self.target.offsets[self.target.digests.index(last)] + 1, exact=True)
         return Proof(proven, exact=False)
+
+    @cached_property
+    def _start(self) -> int:
+        """Where the first pair is among the source's records; those in front of it show only what is there twice."""
+        return 0 if self.anchor is None else bisect_left(self.source.offsets, self.anchor.upstream)
+
+    @cached_property
+    def _times(self) -> "Counter[int]":
+        return Counter(self.source.digests)
 
 
 class RecordComparison:

@@ -18,7 +18,7 @@ from kafka.errors import ClusterError
 from ops.cli import app
 from ops.errors import OpsError
 from ops.follow import command
-from ops.follow.record_proof import ComparedRecords, Proof, Records
+from ops.follow.record_proof import RECORDS_MAX, ComparedRecords, Proof, Records
 from ops.metrics.command import serving
 from ops.recovery import mirror_context
 from ops.recovery.group_offsets import FOLLOWED
@@ -121,12 +121,35 @@ def test_after_a_restart_of_the_follower_its_own_positions_are_known_by_their_ma
     assert followed.at() == 20
 
 
-def test_a_position_in_front_of_all_syncs_is_left_and_unknown(followed: Followed) -> None:
+def test_in_front_of_all_syncs_the_records_decide_from_the_first_one_back(followed: Followed) -> None:
+    followed.copies((simulated.BUSY, 1), (simulated.GAP, 3), (simulated.RECORD, 40), (simulated.FREE, 1))
+    followed.copies((simulated.RECORD, 5))
+    assert followed.mirror.written[0].upstream == 39
+    for offset in (4, 10, 38):
+        followed.stands(offset)
+        assert followed.round() == {"exact": 1}
+        assert followed.at() == offset - 3
+
+
+def test_a_position_in_front_of_all_that_is_copied_is_left_and_unknown(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     followed.copies((simulated.RECORD, 40))
     followed.missing = set(range(len(followed.mirror.written) - 1))
+    for upstream in range(12):
+        followed.mirror.copies[upstream] = []  # as of a mirror that began at the end of the log
     followed.stands(10)
     assert followed.round() == {"unknown": 1}
     assert followed.at() is None
+    monkeypatch.setattr(followed.records, "_read", None)
+    assert followed.round() == {"unknown": 1}, "the same records are not read again"
+
+
+def test_so_far_in_front_of_all_syncs_that_no_round_reads_it_a_position_is_unknown(followed: Followed) -> None:
+    followed.copies((simulated.BUSY, 1), (simulated.RECORD, RECORDS_MAX + 40), (simulated.FREE, 1))
+    followed.copies((simulated.RECORD, 1))
+    followed.stands(10)
+    assert followed.round() == {"unknown": 1}
 
 
 def test_nothing_is_set_behind_the_log_end(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:

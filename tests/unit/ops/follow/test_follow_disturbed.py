@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafka import group_commits
@@ -255,6 +255,7 @@ def test_second_copies_count_once_all_of_them_are_seen(followed: Followed) -> No
     assert followed.at() == followed.mirror.copies[44][-1]
 
 
+@example(21, 0, 0, [18], False)
 @cases(150)
 @given(
     st.integers(0, 25), st.integers(0, 30), st.integers(0, 40), st.lists(st.integers(10, 70), min_size=1), st.booleans()
