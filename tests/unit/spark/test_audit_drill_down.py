@@ -37,7 +37,7 @@ class Log:
         return dict.fromkeys(logs, self.bounds[1])
 
 
-def rows_of(cluster: Any, isolation: str, ranges: Iterable[ReadRange], advance: Any) -> dict[TopicPartition, Any]:
+def rows_of(cluster: Any, isolation: str, ranges: Iterable[ReadRange], *_: Any) -> dict[TopicPartition, Any]:
     (asked,) = ranges
     cluster.asked.append((asked.start, asked.end))
     rows = np.zeros((asked.end - asked.start, COLUMNS), dtype=np.int64)

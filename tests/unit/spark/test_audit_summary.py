@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -14,7 +15,6 @@ from spark.audit.buckets import Judged, Place, State, Sums, Verdict
 from spark.audit.drill_down import SHOWN_MAX, compared
 from spark.audit.page import as_html, judged
 from spark.audit.summary import WINDOWS, About, summarized
-from spark.comparison.difference import Row
 
 MINUTE_MS = 60_000
 NOW_MS = 100 * MINUTE_MS
@@ -166,19 +166,26 @@ def exported(made: AuditDocument) -> str:
     )
 
 
-def row(offset: int, digest: str, *, key: int = 1, value: int = 1) -> Row:
-    return Row(offset, digest, key, value, 0, offset)
+def log(*rows: tuple[int, int, int, int, int]) -> Any:
+    """Records of offset, digest, key, value and timestamp."""
+    return np.array([(at, one, 7, key, value, 0, time, 0) for at, one, key, value, time in rows], dtype=np.int64)
 
 
 def test_records_that_differ_are_named_by_their_offsets() -> None:
-    same = [row(offset, f"same{offset}", key=100 + offset, value=offset) for offset in range(5)]
-    lost, doubled = row(10, "lost", key=8, value=8), same[4]
-    source = [*same, lost, row(11, "a", key=9, value=1)]
-    target = [*same, Row(31, doubled.digest, doubled.key, doubled.value, 0, 4), Row(21, "b", 9, 2, 0, 11)]
+    same = [(offset, 50 + offset, 100 + offset, offset, offset) for offset in range(5)]
+    source = log(*same, (10, 60, 8, 8, 10), (11, 61, 9, 1, 11))
+    target = log(*same, (31, *same[4][1:]), (21, 62, 9, 2, 11))
     found = [(one.fault, one.source_offset, one.target_offset, one.differs) for one in compared(source, target)]
     assert found == [("extra", None, 31, ()), ("missing", 10, None, ()), ("altered", 11, 21, ("value",))]
 
 
 def test_of_many_records_some_are_named() -> None:
-    source = [row(offset, f"d{offset}", key=offset, value=offset) for offset in range(1000)]
-    assert len(compared(source, [])) == SHOWN_MAX
+    source = log(*((offset, offset, offset, offset, offset) for offset in range(1000)))
+    assert len(compared(source, source[:0])) == SHOWN_MAX
+    assert len(compared(source[:0], source)) == SHOWN_MAX
+    assert compared(source, source) == []
+
+
+def test_of_equal_records_the_last_ones_are_more() -> None:
+    source = log(*((offset, 5, 1, 1, 1) for offset in range(4)))
+    assert [one.source_offset for one in compared(source, source[:2])] == [2, 3]
