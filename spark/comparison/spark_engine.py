@@ -259,6 +259,9 @@ def kafka_options(side: ClusterConfig, isolation: str) -> dict[str, str]:
         "kafka.max.partition.fetch.bytes": str(2 * 2**20),
         "kafka.auto.include.jmx.reporter": "false",
         "kafka.receive.buffer.bytes": "1048576",
+        # Behind each reading Spark asks the broker for both ends of the log, on the connection on which its consumer
+        # waits for the next records already: half a second for each partition, by Kafka's default.
+        "kafka.fetch.max.wait.ms": "10",
         **{f"kafka.{name}": value for name, value in java_properties(side).items()},
     }
 
