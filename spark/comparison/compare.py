@@ -147,7 +147,7 @@ class Comparison:
         }
         held = {name: records for name, records in named.items() if records is not None}
         offset_ranges = [self.offset_ranges[tp] for tp in topic_partitions]
-        total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in offset_ranges)
+        total = sum(one.offsets for one in offset_ranges)
         with self.engine.watched(progress, "reading both sides", len(topic_partitions), total):
             found = self.engine.scan(held, topic_partitions, bits)
         return {tp: [found.get(name, {}).get(tp, []) for name in named] for tp in topic_partitions}

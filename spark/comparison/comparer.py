@@ -109,12 +109,14 @@ class Comparer:
         return compared
 
     def _compared(self, offset_ranges: Sequence[OffsetRange], groups: GroupPositions, progress: Progress) -> Compared:
-        records = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in offset_ranges)
+        records = sum(one.offsets for one in offset_ranges)
         alone = records <= self._above and self._spark is None
         without = WithoutSpark(*self._clusters)
         local = LocalFrames(self._clusters, without.cache if alone else None)
         if not alone and (late := local.take_late(offset_ranges)):
             progress(f"{len(late)} partitions have timestamps that Spark cannot hold: they are read without it")
+        if not alone and (small := local.take_small(offset_ranges)):
+            progress(f"{len(small)} partitions hold few records: they are read without Spark")
 
         def on_spark() -> SparkReader:
             if self._spark is None:

@@ -136,6 +136,11 @@ class OffsetRange:
         return max(self.source_end, self.pending_end)
 
     @property
+    def offsets(self) -> int:
+        """How many offsets there are to read on both sides together."""
+        return self.source_last - self.source_start + self.target_end - self.target_start
+
+    @property
     def removed_at_source(self) -> int:
         """How many records the source's log has removed in front of its log start, at most."""
         return 0 if self.resumed else self.source_start

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import reduce
-from itertools import count
+from itertools import accumulate, count
 from threading import Event, Thread
 
 import numpy as np
@@ -43,6 +43,11 @@ from spark.progress import Progress
 
 ANSWER_S = 20  # for metadata and positions
 RECORDS_PER_SPLIT = 1_000_000  # a split costs as much as the reading of 50,000 records
+# A task that reads one partition has a consumer of its own, which connects and takes 25 ms of a processor, however few
+# records there are. One consumer of this process reads many such partitions at once.
+SMALL_PARTITIONS = 500  # of fewer there is little to gain
+SMALL_RECORDS = 2_000  # of both sides of a partition
+SMALL_RECORDS_TOGETHER = 1_000_000
 TIMESTAMP_MAX_MS = (2**63 - 1) // 1000
 
 
@@ -85,6 +90,13 @@ class LocalFrames:
             found |= {logs[tp][0] for tp, offset in first.items() if 0 <= offset < logs[tp][1]}
         return self.take(found)
 
+    def take_small(self, offset_ranges: Iterable[OffsetRange]) -> set[TopicPartition]:
+        """Take the partitions with the fewest records, if there are many of them."""
+        small = sorted((one.offsets, one.topic_partition) for one in offset_ranges if 0 < one.offsets <= SMALL_RECORDS)
+        together = accumulate(offsets for offsets, _ in small)
+        found = [tp for (_, tp), held in zip(small, together, strict=True) if held <= SMALL_RECORDS_TOGETHER]
+        return self.take(found) if len(found) >= SMALL_PARTITIONS else set()
+
     def frame(
         self,
         spark: SparkSession,
@@ -97,7 +109,8 @@ class LocalFrames:
         cache = self._cache or LogCache(self._clusters.values())
         logs = cache.logs(parts(side, ranges, isolation, names))
         batches = [batch for tp, log in logs.items() for batch in _batches(tp, log)]
-        table = pa.Table.from_batches(batches, schema=_SCHEMA)
+        # Spark makes a task of each batch: one of a partition with few records is not worth it.
+        table = pa.Table.from_batches(batches, schema=_SCHEMA).combine_chunks()
         return spark.createDataFrame(table, HASHED)
 
 

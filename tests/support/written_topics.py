@@ -85,13 +85,15 @@ class Bench(JobBench):
         """Write records to one partition, in their order."""
         self.write_partitions(side, topic, {partition: records})
 
-    def write_partitions(self, side: str, topic: str, records: Mapping[int, Iterable[Record]]) -> None:
+    def write_partitions(
+        self, side: str, topic: str, records: Mapping[int, Iterable[Record]], within_s: float = _ANSWER_S
+    ) -> None:
         """Write the records of several partitions, of each in their order."""
         producer = self._producer(side)
         for partition, of_it in records.items():
             for record in of_it:
                 produce(producer, topic, partition, record)
-        assert producer.flush(_ANSWER_S) == 0
+        assert producer.flush(within_s) == 0
 
     def write_raw(self, side: str, topic: str, records: Iterable[Record], partition: int = 0) -> None:
         """Write records whose headers may have any bytes as names."""

@@ -9,6 +9,7 @@ from ...support.written_topics import SIDES, Bench, findings, own_name, record
 MIB = 2**20
 WIDE, BIG_BYTES = 3000, 10 * MIB
 MADE_WITHIN_S = 300
+ENGINES = pytest.mark.parametrize("spark_above", ["0", "1000000000"], ids=["spark", "alone"])
 pytestmark = [pytest.mark.sandbox, pytest.mark.nightly]
 
 
@@ -18,7 +19,8 @@ def wide(bench: Bench) -> str:
     topic = bench.topic(own_name("wide"), WIDE, within_s=MADE_WITHIN_S)
     for side in SIDES:
         lost = {0, 1499, WIDE - 1} if side == "target" else set[int]()
-        bench.write_partitions(side, topic, {at: [record(at)] for at in range(WIDE) if at not in lost})
+        records = {at: [record(at)] for at in range(WIDE) if at not in lost}
+        bench.write_partitions(side, topic, records, within_s=MADE_WITHIN_S)
     return topic
 
 
@@ -32,14 +34,17 @@ def big(bench: Bench) -> str:
     return topic
 
 
-def test_what_is_lost_in_a_topic_of_three_thousand_partitions_is_found(bench: Bench, wide: str) -> None:
-    result, report = bench.verify([wide])
+@ENGINES
+def test_what_is_lost_in_a_topic_of_three_thousand_partitions_is_found(
+    bench: Bench, wide: str, spark_above: str
+) -> None:
+    result, report = bench.verify([wide], RT_INVENTORY_SPARK_ABOVE=spark_above)
     assert result.returncode == 1, result.stderr + result.stdout
     assert len(report["partitions"]) == WIDE
     assert _counts(report, wide) == {("lost", 0): 1, ("lost", 1499): 1, ("lost", WIDE - 1): 1}
 
 
-@pytest.mark.parametrize("spark_above", ["0", "1000000000"], ids=["spark", "alone"])
+@ENGINES
 def test_a_record_of_ten_mebibytes_is_compared_to_its_last_byte(bench: Bench, big: str, spark_above: str) -> None:
     result, report = bench.verify([big], RT_INVENTORY_SPARK_ABOVE=spark_above)
     assert result.returncode == 1, result.stderr + result.stdout

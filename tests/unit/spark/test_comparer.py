@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any, cast
 
 import pytest
@@ -13,7 +14,7 @@ from spark.comparison.compare import Compared
 from spark.comparison.comparer import ABOVE, ABOVE_RECORDS, Comparer
 from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.reading import SessionError
-from spark.comparison.spark_engine import SparkEngine, SparkReader
+from spark.comparison.spark_engine import SMALL_PARTITIONS, SparkEngine, SparkReader
 from spark.comparison.spark_session import SessionStart
 from spark.progress import Progress
 
@@ -102,3 +103,30 @@ def test_spark_reads_no_partition_that_it_cannot_and_none_at_all_of_a_run_withou
     engine = cast("SparkEngine", opened[0]().engine)
     assert [engine._local.holds(one.topic_partition) for one in offset_ranges] == local
     assert [one.asked for one in clusters] == [asked, asked]
+
+
+def test_many_partitions_with_few_records_are_read_without_spark_though_it_compares_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    readers: list[SparkReader] = []
+
+    class Compares:
+        def __init__(self, reader: SparkReader, _: object) -> None:
+            readers.append(reader)
+
+        def run(self, *_: object) -> Compared:
+            return Compared([], [])
+
+    monkeypatch.setattr(comparison, "Comparison", Compares)
+    clusters = tuple(Late(MadeUpSide(role)) for role in ("source", "target"))
+    comparer = Comparer(cast("Any", request()), {ABOVE: "0"}, cast("SessionStart", Ready()), cast("Any", clusters))
+    offset_ranges = [
+        OffsetRange(topic="t", partition=number, source_start=0, cut=1, source_end=1, target_topic="t", target_start=0,
+               target_end=1)
+        for number in range(SMALL_PARTITIONS)
+    ]  # fmt: skip
+    stream = StringIO()
+    comparer.compare(offset_ranges, [], [], Progress(stream), None)
+    engine = cast("SparkEngine", readers[0].engine)
+    assert all(engine._local.holds(one.topic_partition) for one in offset_ranges)
+    assert f"{SMALL_PARTITIONS - 1} partitions hold few records: they are read without Spark" in stream.getvalue()

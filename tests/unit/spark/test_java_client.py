@@ -13,6 +13,7 @@ from cryptography.x509.oid import NameOID
 from contract.fields import RequestError
 from contract.verification_request import ClusterConfig
 from spark.comparison.java_client import java_properties, require_java
+from spark.comparison.spark_engine import kafka_options
 
 PASSWORD = "made-up-password"
 PKCS8, PKCS1 = serialization.PrivateFormat.PKCS8, serialization.PrivateFormat.TraditionalOpenSSL
@@ -148,3 +149,9 @@ def test_all_problems_of_both_sides_are_reported_together(made: Made) -> None:
 def test_a_certificate_without_its_key_is_reported(made: Made) -> None:
     assert "must be set together" in problems(side(ssl_certificate_pem=made.pem))[0]
     assert "must be set together" in problems(side(ssl_key_pem=made.key()))[0]
+
+
+def test_spark_waits_for_no_more_records_where_a_log_has_ended() -> None:
+    """By default half a second for each partition: what it asks behind its last fetch is answered behind that."""
+    side = ClusterConfig(role="source", alias="site", client_config={"bootstrap.servers": "broker:9092"})
+    assert int(kafka_options(side, "read_committed")["kafka.fetch.max.wait.ms"]) <= 10

@@ -5,19 +5,27 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from contract.verification_request import Request
+from contract.verification_request import ClusterConfig, Request
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from spark.comparison import compare, record_rows, spark_engine
 from spark.comparison.chunks import mask_bits
 from spark.comparison.offset_ranges import OffsetRange
-from spark.comparison.reading import ReadRange, hashes
+from spark.comparison.reading import Log, ReadRange, hashes
 from spark.comparison.record_rows import scan, table
-from spark.comparison.spark_engine import TIMESTAMP_MAX_MS, LocalFrames, SparkReader
-from spark.comparison.without_spark import LogCache, WithoutSpark
+from spark.comparison.spark_engine import (
+    SMALL_PARTITIONS,
+    SMALL_RECORDS,
+    SMALL_RECORDS_TOGETHER,
+    TIMESTAMP_MAX_MS,
+    LocalFrames,
+    SparkReader,
+)
+from spark.comparison.without_spark import LogCache, Part, WithoutSpark
 from spark.progress import Progress
 
 from ...support.compared_logs import MadeUpSide, request
@@ -140,6 +148,53 @@ def test_partitions_with_a_timestamp_that_spark_cannot_hold_are_those_that_the_b
     assert [local.holds(("named", number)) for number in range(6)] == [False, True, False, True, True, False]
     assert ("named", 5) not in source.asked
     assert ("altered", 5) not in target.asked
+
+
+def small(count: int, offsets: int = 2) -> list[OffsetRange]:
+    """Partitions from 0 on with so many offsets each, on both sides together."""
+    held = offsets // 2
+    return [
+        replace(EXTENT, partition=number, cut=held, source_end=held, target_end=offsets - held)
+        for number in range(count)
+    ]
+
+
+def test_partitions_with_few_records_are_read_here_if_there_are_many() -> None:
+    large = replace(EXTENT, partition=5000, cut=9, source_end=9, target_end=SMALL_RECORDS - 8)
+    empty = replace(EXTENT, partition=5001, cut=0, source_end=0, target_end=0)
+    at_most = small(SMALL_PARTITIONS, SMALL_RECORDS)
+    local = LocalFrames(())
+    assert local.take_small([*at_most, large, empty]) == {one.topic_partition for one in at_most}
+    assert not local.holds(large.topic_partition)
+    assert LocalFrames(()).take_small([*at_most[1:], large, empty]) == set()
+    assert LocalFrames((), LogCache(())).take_small(at_most) == set()
+
+
+def test_no_more_of_them_are_read_here_than_a_process_holds_and_the_smallest_first() -> None:
+    of_two = small(SMALL_PARTITIONS)
+    room = (SMALL_RECORDS_TOGETHER - 2 * SMALL_PARTITIONS) // SMALL_RECORDS
+    larger = [replace(one, topic="larger") for one in small(room + 1, SMALL_RECORDS)]
+    taken = LocalFrames(()).take_small([*larger, *of_two])
+    assert taken == {one.topic_partition for one in (*of_two, *larger[:room])}
+
+
+def test_the_frame_of_many_small_partitions_is_no_task_of_spark_for_each(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = np.array([[0, 1, 2, 3, 4, 5, AT, 0]], dtype=np.int64)
+
+    class Cache:
+        def __init__(self, _: object) -> None:
+            pass
+
+        def logs(self, wanted: Sequence[Part]) -> dict[TopicPartition, Log]:
+            return {part.topic_partition: log for part in wanted}
+
+    monkeypatch.setattr(spark_engine, "LogCache", Cache)
+    ranges = [ReadRange("named", number, 0, 1) for number in range(2000)]
+    found = LocalFrames(()).frame(spark, cast("ClusterConfig", MadeUpSide("source")), ranges, "read_committed", {})
+    assert found.rdd.getNumPartitions() < 20
+    assert sorted(row.partition for row in found.select("partition").collect()) == [*range(2000)]
 
 
 def test_what_is_read_here_already_is_not_taken_again() -> None:
