@@ -59,13 +59,19 @@ ENDLESS = {
     # A new consumer for a partition costs more than the records of some seconds.
     "spark.kafka.consumer.cache.capacity": "64",
     "spark.sql.shuffle.partitions": "1",  # sums of few rows
+    # What Spark remembers of ended jobs grows for hours otherwise; nobody looks at it.
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.streaming.numRecentProgressUpdates": "1",
 }
 ENDLESS_JAVA = (
     # Left alone, this collector takes all of the heap in the first half hour, where a third of it is enough.
     "-XX:NewSize=64m",
     "-XX:MaxNewSize=128m",
     "-XX:MinHeapFreeRatio=20",
-    "-XX:MaxHeapFreeRatio=70",
+    "-XX:MaxHeapFreeRatio=50",
     # The optimising compiler is for what runs for each record. By the JVM's own thresholds it optimises the planner
     # too, which runs a few times a minute, and takes more of a processor for it in the first hour than all records do.
     "-XX:Tier4InvocationThreshold=50000",
