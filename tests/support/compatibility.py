@@ -29,7 +29,6 @@ class Case:
 
     source: str
     mirror: str
-    api: str = "kafka.strimzi.io/v1"
 
     @property
     def name(self) -> str:
@@ -70,7 +69,6 @@ class Case:
             "offsetLagMax": 0,
         }
         keys = {
-            "platform": {"type": "strimzi", "apiVersion": self.api},
             "operator": {"install": "none"},
             "cluster": {
                 "name": cluster,
@@ -91,7 +89,7 @@ CASES = (
     Case("3.9.1", pins.KAFKA),
     Case("2.8.2", pins.KAFKA),
     Case("2.1.1", pins.KAFKA),
-    Case("1.1.1", pins.KAFKA_3, api="kafka.strimzi.io/v1beta2"),
+    Case("1.1.1", pins.KAFKA_3),
 )
 
 
