@@ -154,7 +154,7 @@ class Jvm:
     """The Java binary, Kafka's jars and the logging configuration that all processes share.
 
     Brokers and tools run from `kafka_libs`. `kafka_versions` (version → folder of jars) are the versions that a Connect
-    worker can run. Without `archives` every process loads its classes from the jars.
+    worker can run once their folder is there. Without `archives` every process loads its classes from the jars.
     """
 
     java: Path
@@ -164,14 +164,15 @@ class Jvm:
     archives: ClassArchives | None = None
 
     def versions(self) -> list[str]:
-        """The Kafka versions that a Connect worker can run, oldest first."""
-        return sorted(self.kafka_versions, key=lambda version: [int(part) for part in version.split(".")])
+        """The Kafka versions that a Connect worker can run now, oldest first."""
+        installed = [version for version, libs in self.kafka_versions.items() if libs.is_dir()]
+        return sorted(installed, key=lambda version: [int(part) for part in version.split(".")])
 
     def class_path(self, version: str | None = None) -> str:
         """Class path of a Kafka version, by default of the brokers' one; raises UnknownVersionError."""
         if version is None:
             return f"{self.kafka_libs}/*"
-        if version not in self.kafka_versions:
+        if version not in self.versions():
             raise UnknownVersionError(
                 f"Kafka: version must be an installed one (got {version}, allowed {', '.join(self.versions())}). "
                 "Choose one of these."

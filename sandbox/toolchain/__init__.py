@@ -153,7 +153,7 @@ class Tools:
     kafka_libs: Path
     """Folder of the jars of Kafka, its tools, Connect and MirrorMaker 2."""
     kafka_versions: Mapping[str, Path]
-    """Kafka version → folder of jars that run a Connect worker of it; `kafka_libs` is one of them."""
+    """Kafka version → folder of jars that run a Connect worker of it; that of 3.9 may be absent."""
     kafka_classes: Path
     """Folder of the class archives that Kafka's processes start from; it and they are made when first needed."""
     spark_jars: Path
@@ -209,7 +209,6 @@ def locate(paths: ToolchainPaths | None = None) -> Tools:
     if missing:
         raise ToolchainError(f"tools: not installed in {paths.cache}: {', '.join(missing)}. Run `make setup`.")
     folder = folder_for_path(paths).path
-    third = maven.kafka_with_zookeeper(paths, pins.KAFKA_3)
     agent = f"jmx_prometheus_javaagent-{pins.JMX_EXPORTER}.jar"
     return Tools(
         pulumi=folder / "pulumi",
@@ -220,7 +219,7 @@ def locate(paths: ToolchainPaths | None = None) -> Tools:
         kafka_versions={
             pins.KAFKA: maven.kafka(paths).path / maven.LIBS,
             pins.KAFKA_BEFORE: maven.kafka_before(paths).path / maven.LIBS,
-            **({pins.KAFKA_3: third.path / maven.LIBS} if third.is_complete() else {}),
+            pins.KAFKA_3: maven.kafka_with_zookeeper(paths, pins.KAFKA_3).path / maven.LIBS,
         },
         kafka_classes=paths.cache / "kafka-classes",
         spark_jars=maven.spark(paths).path / maven.LIBS,

@@ -41,10 +41,15 @@ class ZooKeeperCluster:
         return {"bootstrap.servers": self.bootstrap_servers, "log_level": 0}
 
 
+def install(version: str) -> None:
+    """Fetch a Kafka version that the set-up leaves out, once."""
+    assert ensure(here(), [f"kafka-{version}"]) == 0, f"Kafka {version} must be installed, see above"
+
+
 @contextmanager
 def running(sandbox: Sandbox, version: str, folder: Path) -> Iterator[ZooKeeperCluster]:
     """Fetch a Kafka version once, and run a cluster of it that keeps its data in a folder."""
-    assert ensure(here(), [f"kafka-{version}"]) == 0, f"Kafka {version} must be installed, see above"
+    install(version)
     libs = maven.kafka_with_zookeeper(here(), version).path / maven.LIBS
     write_private(folder / "log4j.properties", _LOGGING)
     zookeeper, broker = free_port(), free_port()

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # the package does not list what it re-exports
 
+from sandbox.toolchain import pins
 from tests.support import records
 from tests.support.compatibility import CASES, MIRROR, Case
 from tests.support.waiting import wait_until
@@ -20,7 +21,7 @@ from ...support.ops_commands import run
 from ...support.projects import Project
 from ...support.running_sandbox import Sandbox
 from ...support.written_topics import Bench, findings, own_name, record
-from ...support.zookeeper_cluster import ZooKeeperCluster, running
+from ...support.zookeeper_cluster import ZooKeeperCluster, install, running
 
 STACK, TOPIC, GROUP, BEHIND = "target", "shop.orders", "shop-readers", "shop-late"
 PARTITIONS, COUNT, START_MS = 2, 300, 1_700_000_000_000
@@ -49,6 +50,8 @@ class Flow:
 def flow(request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     case: Case = request.param
     folder = tmp_path_factory.mktemp(f"source-{case.source}")
+    if case.mirror in pins.KAFKA_WITH_ZOOKEEPER:
+        install(case.mirror)
     with running(sandbox, case.source, folder) as source:
         admin = AdminClient(source.client)  # must outlive the answer
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1, config={"retention.ms": "-1"})])[TOPIC].result(30)

@@ -63,7 +63,9 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> Supervised:
 
 
 def run(tmp_path: Path, processes: Supervised, metrics: Metrics = None, **changes: Any) -> None:
-    versions = {"4.2.0": Path("/jars/4.2.0"), "4.3.1": Path("/jars/4.3.1")}
+    versions = {version: tmp_path / "jars" / version for version in ("4.2.0", "4.3.1")}
+    for libs in versions.values():
+        libs.mkdir(parents=True, exist_ok=True)
     java = Jvm(java=Path("java"), kafka_libs=versions["4.3.1"], kafka_versions=versions, logging=Path("log"))
     agent, reporter = Path("/agent.jar"), Path("/reporter")
     tools = WorkerTools(ProcessSupervisor(processes), java, agent, reporter, tmp_path / "mirrors", tmp_path / "logs")
@@ -86,7 +88,7 @@ def test_another_version_rolls_the_workers_one_after_the_other_onto_its_jars(
     assert acts(processes) == [f"stop {ZERO}", f"start {ZERO}", f"stop {ONE}", f"start {ONE}"]
     between = processes.said[processes.said.index(f"start {ZERO}") : processes.said.index(f"stop {ONE}")]
     assert f"ask {ZERO}" in between, "the second waits for the first"
-    assert all("/jars/4.2.0/*" in command for command in processes.commands.values())
+    assert all(f"{tmp_path}/jars/4.2.0/*" in command for command in processes.commands.values())
 
 
 def test_naming_the_version_that_runs_already_restarts_nothing(tmp_path: Path, processes: Supervised) -> None:
@@ -146,9 +148,9 @@ def test_the_metrics_reporter_comes_with_its_jars_and_another_allow_list_rolls_t
         return {command[command.index("-cp") + 1] for command in processes.commands.values()}
 
     run(tmp_path, processes)
-    assert class_paths() == {"/jars/4.3.1/*"}
+    assert class_paths() == {f"{tmp_path}/jars/4.3.1/*"}
     run(tmp_path, processes, metrics=Reporter(("kafka_connect.*",)))
-    assert class_paths() == {"/jars/4.3.1/*:/reporter/*"}
+    assert class_paths() == {f"{tmp_path}/jars/4.3.1/*:/reporter/*"}
     assert not any("-javaagent" in argument for command in processes.commands.values() for argument in command)
     config = (tmp_path / "mirrors" / "ns" / "mm2" / "1" / "connect.properties").read_text(encoding="utf-8")
     assert f"consumer.metric.reporters={REPORTER_CLASS}\n" in config

@@ -15,6 +15,8 @@ from .conftest import Machine
 def jvm(tmp_path: Path) -> Jvm:
     """Brokers of 4.3.1; workers of three versions."""
     versions = {version: tmp_path / version for version in ("4.10.0", "4.3.1", "4.2.0")}
+    for libs in versions.values():
+        libs.mkdir()
     return Jvm(tmp_path / "java", versions["4.3.1"], versions, tmp_path / "log4j2.properties")
 
 
@@ -25,7 +27,7 @@ def class_path(command: list[str]) -> str:
 def test_both_versions_are_installed_in_folders_of_their_own(machine: Machine) -> None:
     ensure(machine.paths)
     tools = locate(machine.paths)
-    assert set(tools.kafka_versions) == {pins.KAFKA, pins.KAFKA_BEFORE}
+    assert set(tools.kafka_versions) == {pins.KAFKA, pins.KAFKA_BEFORE, pins.KAFKA_3}
     assert tools.kafka_versions[pins.KAFKA] == tools.kafka_libs
     assert tools.kafka_versions[pins.KAFKA_BEFORE].is_dir()
     assert tools.kafka_versions[pins.KAFKA_BEFORE] != tools.kafka_libs
@@ -43,15 +45,18 @@ def test_the_set_up_leaves_earlier_versions_out_until_one_is_named(machine: Mach
     ensure(machine.paths)
     folders = {version: machine.paths.cache / f"kafka-{version}" for version in pins.KAFKA_WITH_ZOOKEEPER}
     assert not any(folder.exists() for folder in folders.values())
-    assert pins.KAFKA_3 not in locate(machine.paths).kafka_versions
+    assert not locate(machine.paths).kafka_versions[pins.KAFKA_3].exists()
     ensure(machine.paths, ["kafka-2.8.2"])
     assert [version for version, folder in folders.items() if folder.exists()] == ["2.8.2"]
 
 
 def test_a_worker_may_run_the_last_version_before_4_once_it_is_installed(machine: Machine) -> None:
     ensure(machine.paths)
+    tools = locate(machine.paths)
+    running = Jvm(tools.java, tools.kafka_libs, tools.kafka_versions, machine.paths.cache / "log4j2.properties")
+    assert running.versions() == [pins.KAFKA_BEFORE, pins.KAFKA]
     ensure(machine.paths, [f"kafka-{pins.KAFKA_3}"])
-    assert locate(machine.paths).kafka_versions[pins.KAFKA_3].is_dir()
+    assert running.versions() == [pins.KAFKA_3, pins.KAFKA_BEFORE, pins.KAFKA], "without a new start of the operator"
 
 
 @pytest.mark.parametrize(("version", "scala"), pins.KAFKA_WITH_ZOOKEEPER.items())
