@@ -45,7 +45,7 @@ class Flow:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(case, id=case.source, marks=pytest.mark.nightly) for case in CASES],
+    params=[pytest.param(case, id=case.source, marks=[pytest.mark.nightly] * case.nightly) for case in CASES],
 )
 def flow(request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     case: Case = request.param
