@@ -5,6 +5,7 @@ task of it has failed: both are reported. The client of Kubernetes is imported w
 it, and it takes as long as everything else that they import.
 """
 
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +24,8 @@ REST_DEADLINE_S = 5.0
 NO_ANSWER = (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, AttributeError)
 CALL_DEADLINE_S = 5  # the client ignores a number that is not whole
 MESSAGE_MAX = 300
+# Kubernetes' client keeps each certificate of a kubeconfig in a file, which other threads get before it is written.
+_loading = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,8 @@ def api_client(environment: Mapping[str, str], context: str | None = None) -> "c
 
     configuration = client.Configuration()
     if (file := _kubeconfig(environment)) is not None:
-        config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
+        with _loading:
+            config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
     else:
         config.load_incluster_config(client_configuration=configuration)
     configuration.retries = False  # one attempt: the caller asks again, and nothing is logged
@@ -202,6 +206,8 @@ def _refusal(error: "ApiException") -> str:
         return "Kubernetes does not know the account (401), its token may have expired: log in again"
     if error.status == 403:
         return f"Kubernetes refuses to read it ({error.status}), grant get on it"
+    if not error.status:  # how the client reports an error of TLS
+        return f"Kubernetes does not answer: {_line(str(error.reason))}"
     return f"Kubernetes answers {error.status}"
 
 
