@@ -1,4 +1,4 @@
-"""Two Kafka clusters of one broker each, TLS only, and a Connect worker: what a mirror is measured on.
+"""Two Kafka clusters of one broker each, mutual TLS only, and a Connect worker: what a mirror is measured on.
 
 Owns the processes and their files in one temporary folder; both are gone when the `with` block ends. Does not own the
 topics and connectors in them. Users and ACLs are left out: they cost nothing per record.
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,8 +22,8 @@ from typing import Any
 import httpx
 from confluent_kafka.admin import AdminClient
 
+from benchmarks.certificates import CLIENTS, Certificates
 from sandbox.operator.java_processes import properties
-from sandbox.pki import ControlPlaneAuthority
 from sandbox.processes import HOST, Processes, free_ports
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools
@@ -81,6 +81,11 @@ class Clusters:
     far: FarListener | None = None
     source_settings: Mapping[str, object] = field(default_factory=dict)
 
+    @cached_property
+    def certificates(self) -> Certificates:
+        """Of brokers, worker and clients."""
+        return Certificates(self.folder, sorted({HOST, self.far.advertised_host} if self.far else {HOST}))
+
     def bootstrap(self, broker: str) -> str:
         """Address of a broker."""
         return f"{HOST}:{self.ports[broker]}"
@@ -90,7 +95,7 @@ class Clusters:
         return {
             "bootstrap.servers": self.bootstrap(broker),
             "security.protocol": "SSL",
-            "ssl.ca.location": str(self.folder / "ca.crt"),
+            **self.certificates.client(),
         }
 
     def admin(self, broker: str) -> AdminClient:
@@ -103,7 +108,9 @@ class Clusters:
         return {
             "security.protocol": "SSL",
             "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.folder / "ca.crt"),
+            "ssl.truststore.location": str(self.certificates.trusted),
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.certificates.keystore(WORKER)),
         }
 
     def pid(self, name: str) -> int:
@@ -138,11 +145,17 @@ class Clusters:
             raise BenchmarkError(f"{main}: must exit with 0 (got {done.returncode}: {' '.join(words)}).")
         return done.stdout
 
-    def command(self, main: str, *arguments: str, heap_mib: int) -> list[str]:
+    def groups(self, broker: str) -> str:
+        """What Kafka's tool lists of a broker's groups, of all types."""
+        options = ("--command-config", str(self.folder / "client.properties"), "--list")
+        return self.tool("org.apache.kafka.tools.GroupsCommand", "--bootstrap-server", self.bootstrap(broker), *options)
+
+    def command(self, main: str, *arguments: str, heap_mib: int, version: str | None = None) -> list[str]:
         """A Java command line with both compiler tiers, as in production: the sandbox's own JVMs start faster instead.
 
         The worker gets G1 on 2 cores and more anyway; naming it keeps a smaller machine comparable.
         """
+        libs = self.tools.kafka_libs if version is None else self.tools.kafka_versions[version]
         return [
             str(self.tools.java),
             f"-Xms{heap_mib}m",
@@ -151,7 +164,7 @@ class Clusters:
             "-XX:+ExitOnOutOfMemoryError",
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
             "-cp",
-            f"{self.tools.kafka_libs}/*",
+            f"{libs}/*",
             main,
             *arguments,
         ]
@@ -186,13 +199,8 @@ class Clusters:
 
     def start(self) -> None:
         """Start both brokers, then the worker if there is to be one, and wait until each answers."""
-        authority = ControlPlaneAuthority()
-        hosts = {HOST, self.far.advertised_host} if self.far else {HOST}
-        pair = authority.server(sorted(hosts), ["localhost"])
-        (self.folder / "ca.crt").write_text(authority.certificate, encoding="utf-8")
-        # Java reads the private key and its chain from one PEM file.
-        (self.folder / "server.pem").write_text(pair.keystore, encoding="utf-8")
-        (self.folder / "server.pem").chmod(0o600)
+        for owner in (SOURCE, TARGET, WORKER, CLIENTS):
+            self.certificates.renew(owner)
         (self.folder / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
         (self.folder / "client.properties").write_text(properties(self.java_client()), encoding="utf-8")
         for name in (SOURCE, TARGET):
@@ -213,11 +221,11 @@ class Clusters:
         """Wait until a broker answers; raises BenchmarkError."""
         self.wait(name, partial(self.admin(name).list_topics, timeout=2))
 
-    def start_worker(self, *, wait: bool = True) -> None:
-        """Start the worker, also after its end, and wait until it answers."""
+    def start_worker(self, *, wait: bool = True, version: str | None = None) -> None:
+        """Start the worker, also after its end and with another version of Kafka, and wait until it answers."""
         path = self._write(WORKER, {**self._worker(), **self.worker_settings})
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        self._run(WORKER, self.command(main, path, heap_mib=WORKER_HEAP_MIB))
+        self._run(WORKER, self.command(main, path, heap_mib=WORKER_HEAP_MIB, version=version))
         if wait:
             self.wait_for_worker()
 
@@ -260,9 +268,10 @@ class Clusters:
             "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT,FAR:SSL",
             "inter.broker.listener.name": "SSL",
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(self.folder / "server.pem"),
+            "ssl.keystore.location": str(self.certificates.keystore(name)),
             "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.folder / "ca.crt"),
+            "ssl.truststore.location": str(self.certificates.trusted),
+            "ssl.client.auth": "required",
             "log.dirs": str(self.folder / f"{name}.data"),
             "auto.create.topics.enable": False,
             "group.initial.rebalance.delay.ms": 0,
@@ -270,6 +279,9 @@ class Clusters:
             "offsets.topic.num.partitions": 1,
             "transaction.state.log.replication.factor": 1,
             "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+            "share.coordinator.state.topic.num.partitions": 1,
             **(self.source_settings if name == SOURCE else {}),
         }
 

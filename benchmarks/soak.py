@@ -169,10 +169,12 @@ class Soak:
         path = folder / "report" / "report.json"
         if done.returncode not in (0, 1) or not path.exists():
             raise BenchmarkError(f"verification: must end with 0 or 1 (got {done.returncode}: {done.stderr[-500:]}).")
-        report = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        report = json.loads(text)
         truths, wrong = self._judged(report)
         wrong += differences(report, truths)
         wrong += [f"{_name(tp)}: must be in the report (got nothing)" for tp in sorted(known - truths.keys())]
+        wrong += [f"{name}: must not be in the report" for name in self.traffic.share_groups if name in text]
         synced = [row for row in report["groups"] if row["synced"] is not None]
         skips, lost = Counter[str](), Counter[str]()
         for (topic, _), truth in truths.items():
@@ -239,7 +241,7 @@ class Soak:
             "mirror": {
                 "name": "soak",
                 "topics": list(self.traffic.topics),
-                "groups": list(self.traffic.groups),
+                "groups": self.traffic.group_patterns,
                 "naming": "identity",
                 "replication_factor": 1,
                 "connect_url": worker,
@@ -267,7 +269,7 @@ class Soak:
             # Connect's default header converter writes a text for the bytes of a header: every copy would be altered.
             "header.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
             "topics": ",".join(name.replace(".", r"\.") for name in self.traffic.topics),
-            "groups": ",".join(self.traffic.groups),
+            "groups": ",".join(self.traffic.group_patterns),
             "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
             "replication.factor": "1",
             "offset-syncs.topic.replication.factor": "1",

@@ -47,6 +47,8 @@ class Traffic:
     topics: Mapping[str, int] = field(default_factory=lambda: dict(PARTITIONS))
     """Number of partitions of each topic at the beginning."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: dict(GROUPS))
+    share_groups: tuple[str, ...] = ()
+    """Groups of the same topics that have no positions to carry (KIP-932)."""
     read: dict[str, dict[TopicPartition, set[int]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(set))
     )
@@ -69,6 +71,11 @@ class Traffic:
     def jobs(self) -> list[tuple[Any, ...]]:
         """The function of each thread, and its arguments."""
         return [(self._orders,), (self._signals,), (self._payments,), *((self._group, name) for name in GROUPS)]
+
+    @property
+    def group_patterns(self) -> list[str]:
+        """What the mirror carries of groups: those with positions, by name."""
+        return list(self.groups)
 
     def require_no_problems(self) -> None:
         """Raise BenchmarkError with the first problems if there were any."""

@@ -2,11 +2,12 @@
 
 Run: `python -m benchmarks.nemesis --seed 1 --minutes 3`. Truth is what the brokers acknowledged to the producers, and a
 plain reading of both sides. In each phase a random schedule cuts, delays and resets the line between the sites, and
-stops or kills the brokers and the worker, lets the disk of a broker be full, lets members leave their groups, adds
-partitions, creates a topic again, and turns a producer's clock. Then all of it is healed, and the job must find what is
-true, to the record: nothing acknowledged is lost, no group skips. The same seed has the same faults. Needs no running
-sandbox, uses free ports of 127.0.0.1, stops by itself and leaves nothing but the results file. That keeps the rows of
-other seeds, so that many seeds can be run a few at a time.
+stops or kills the brokers and the worker, lets the disk of a broker be full, renews certificates, rolls the worker to
+the other version of Kafka, lets members leave their groups, adds partitions, creates a topic again, and turns a
+producer's clock. Then all of it is healed, and the job must find what is true, to the record: nothing acknowledged is
+lost, no group skips. The same seed has the same faults. Needs no running sandbox, uses free ports of 127.0.0.1, stops
+by itself and leaves nothing but the results file. That keeps the rows of other seeds, so that many seeds can be run a
+few at a time.
 """
 
 import argparse
@@ -28,9 +29,11 @@ import psutil
 from confluent_kafka import KafkaException
 
 from benchmarks import tables
-from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, running
+from benchmarks.certificates import CLIENTS
+from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, Clusters, running
 from benchmarks.line import ToxiproxyLine, toxiproxy_line
 from benchmarks.nemesis.injection import inject
+from benchmarks.nemesis.maintenance import Maintenance
 from benchmarks.nemesis.schedule import LONGEST_S, Fault, ScheduledFault, schedule
 from benchmarks.nemesis.traffic import RECREATED, SKEW_MS, NemesisTraffic
 from benchmarks.nemesis.watchers import Watchers
@@ -56,7 +59,7 @@ class Nemesis:
 
     def __init__(self, soak: Soak, traffic: NemesisTraffic, line: ToxiproxyLine, seed: int) -> None:
         self._soak, self._clusters, self._line, self._traffic = soak, soak.clusters, line, traffic
-        self._seed = seed
+        self._seed, self.maintenance = seed, Maintenance(soak.clusters)
         self.injected = Counter[str]()
 
     def run(self, phases: int, seconds: float) -> None:
@@ -93,6 +96,12 @@ class Nemesis:
                 self._traffic.recreations += 1
             case Fault.AHEAD | Fault.BEHIND:
                 self._traffic.skew_ms = SKEW_MS if fault.fault is Fault.AHEAD else -SKEW_MS
+            case Fault.RENEW:
+                self.maintenance.renew(fault.on)
+                if fault.on == CLIENTS:
+                    self._traffic.renew(client(self._clusters))
+            case Fault.ROLL:
+                self.maintenance.roll()
 
     def _end(self, fault: ScheduledFault) -> None:
         match fault.fault:
@@ -100,8 +109,8 @@ class Nemesis:
                 self._line.change(Conditions())
             case Fault.PAUSE:
                 os.kill(self._clusters.pid(fault.on), signal.SIGCONT)
-            case Fault.KILL if fault.on == WORKER:
-                self._clusters.start_worker(wait=False)
+            case Fault.KILL | Fault.RENEW | Fault.ROLL if fault.on == WORKER:
+                self.maintenance.start_worker()
             case Fault.KILL:
                 self._clusters.start_broker(fault.on)
             case Fault.FULL_DISK if self._clusters.processes.alive(fault.on):
@@ -129,8 +138,9 @@ class Nemesis:
         for name in (SOURCE, TARGET):
             clusters.wait_for_broker(name)
         if not clusters.processes.alive(WORKER):  # it ends where it has no cluster for too long
-            clusters.start_worker(wait=False)
+            self.maintenance.start_worker()
         clusters.wait_for_worker()
+        self.maintenance.require_newest()
         end = time.monotonic() + RUNS_WITHIN_S
         while (states := self._states()) != {"RUNNING"}:
             if time.monotonic() > end:
@@ -173,8 +183,7 @@ def ran(tools: Tools, seed: int, minutes: float) -> dict[str, Any]:
         toxiproxy_line(tools, Path(folder)) as line,
         running(tools, WORKER_SETTINGS, far=line.far) as clusters,
     ):
-        # Each client would log each try to reach a broker that is gone.
-        traffic = NemesisTraffic({**clusters.client(SOURCE), "log_level": 0}, answer_s=ANSWER_S)
+        traffic = NemesisTraffic(client(clusters), answer_s=ANSWER_S)
         soak = Soak(clusters, Path(folder), source=line.far.bootstrap, traffic=traffic)
         soak.prepare()
         nemesis, watchers = Nemesis(soak, traffic, line, seed), Watchers(soak, Path(folder))
@@ -195,11 +204,18 @@ def ran(tools: Tools, seed: int, minutes: float) -> dict[str, Any]:
         "groups": last["groups"],
         "doubled": last["truth"].get("doubled", 0),
         "aborted": last["truth"].get("aborted", 0),
+        "shared": watched["shared"],
+        "workerVersion": nemesis.maintenance.version,
         "cpuSeconds": round(cpu_s),
         "audit": watched["audit"],
         "follower": watched["follower"],
         "differences": [*(one for row in soak.rows for one in row["differences"]), *watched["differences"]],
     }
+
+
+def client(clusters: Clusters) -> dict[str, Any]:
+    """Configuration of the source's clients. Each would log each try to reach a broker that is gone."""
+    return {**clusters.client(SOURCE), "log_level": 0}
 
 
 def _cpu_seconds() -> float:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from benchmarks.certificates import CLIENTS
 from benchmarks.clusters import SOURCE, TARGET, WORKER
-from benchmarks.nemesis.traffic import GROUP_KINDS, KEYED, RECREATED
+from benchmarks.nemesis.traffic import GROUP_KINDS, KEYED, RECREATED, SHARE
 
 
 class Fault(StrEnum):
@@ -34,6 +35,10 @@ class Fault(StrEnum):
     """The clock of a producer is an hour ahead."""
     BEHIND = "behind"
     """The clock of a producer is an hour behind."""
+    RENEW = "renew certificate"
+    """A broker reads a new one while it runs, the worker is started again with its own, clients connect again."""
+    ROLL = "roll version"
+    """SIGTERM of the worker; started with the other version of Kafka at the end."""
 
 
 NETWORK = (Fault.CUT, Fault.DELAY, Fault.RESET)
@@ -45,11 +50,13 @@ TARGETS: Mapping[Fault, tuple[str, ...]] = {
     Fault.PAUSE: PROCESSES,
     Fault.KILL: PROCESSES,
     Fault.FULL_DISK: (SOURCE, TARGET),
-    Fault.LEAVE: tuple(GROUP_KINDS),
+    Fault.LEAVE: (*GROUP_KINDS, SHARE),
     Fault.ADD_PARTITION: (KEYED,),
     Fault.RECREATE: (RECREATED,),
     Fault.AHEAD: (CLOCK,),
     Fault.BEHIND: (CLOCK,),
+    Fault.RENEW: (*PROCESSES, CLIENTS),
+    Fault.ROLL: (WORKER,),
 }
 """On what each fault may be."""
 OPERATOR, API_SERVER = "operator", "plane"

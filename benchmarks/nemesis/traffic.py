@@ -5,12 +5,13 @@ Topics change while brokers are stopped and killed, so each change is asked for 
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -29,9 +30,11 @@ GROUP_KINDS: Mapping[str, Mapping[str, Any]] = {
     "nemesis-consumer": {"group.protocol": "consumer"},
 }
 """Configuration of the members of each group, two in each."""
+SHARE = "nemesis-share"
+"""A share group (KIP-932), by the same pattern as the others."""
 SKEW_MS = 3_600_000
 _KEYED_PER_SECOND, _KEYS, _RECREATED_PER_SECOND = 50, 200, 20
-_UNASSIGNED, _ASK_EVERY_S, _ANSWER_S = -1, 0.5, 5
+_UNASSIGNED, _ASK_EVERY_S, _ANSWER_S, _SHARE_ANSWER_MS = -1, 0.5, 5, 10_000
 
 
 @dataclass
@@ -46,6 +49,9 @@ class NemesisTraffic(Traffic):
             RECREATED_GROUP: (RECREATED,),
         }
     )
+    share_groups: tuple[str, ...] = (SHARE,)
+    renewals: int = 0
+    """How often the clients' certificate was renewed: keyed records' producer and members connect again with it."""
     skew_ms: int = 0
     """How far the clock of the keyed records' producer is ahead."""
     away: set[str] = field(default_factory=set)
@@ -60,7 +66,18 @@ class NemesisTraffic(Traffic):
     def jobs(self) -> list[tuple[Any, ...]]:
         """Those of the soak, and the nemesis's own."""
         members = [(self._member, name, number) for name in GROUP_KINDS for number in range(2)]
-        return [*super().jobs(), (self._keyed,), (self._recreated,), *members]
+        sharing = [(self._share_member, number) for number in range(2)]
+        return [*super().jobs(), (self._keyed,), (self._recreated,), *members, *sharing]
+
+    @property
+    def group_patterns(self) -> list[str]:
+        """The nemesis's own by a pattern, so that it fits the share group too."""
+        return [*GROUPS, "nemesis-.*"]
+
+    def renew(self, client: Mapping[str, Any]) -> None:
+        """Let clients connect again with this configuration."""
+        self.client = dict(client)
+        self.renewals += 1
 
     @property
     def changed(self) -> bool:
@@ -70,8 +87,11 @@ class NemesisTraffic(Traffic):
     def _keyed(self) -> None:
         """Records whose partition the producer chooses by the key, of a clock that may be wrong."""
         more = {"enable.idempotence": True, "topic.metadata.refresh.interval.ms": 1000}
-        producer = Producer({**self.client, **more})
+        renewals, producer = self.renewals, Producer({**self.client, **more})
         for number in self._paced(_KEYED_PER_SECOND):
+            if renewals != self.renewals:
+                self._settled(producer)
+                renewals, producer = self.renewals, Producer({**self.client, **more})
             if (wanted := self.partitions) > self._partitions_there:
                 self._add_partitions(wanted)
             value, now = json.dumps({"change": number}).encode(), int(time.time() * 1000) + self.skew_ms
@@ -135,14 +155,37 @@ class NemesisTraffic(Traffic):
             time.sleep(_ASK_EVERY_S)
 
     def _member(self, group: str, number: int) -> None:
-        """A member that reads and commits; the second one leaves while its group is one that it is away from."""
+        """A member that reads and commits."""
         instance = {"group.instance.id": f"{group}-{number}"} if group == STATIC else {}
+        for is_here in self._stays(group, number):
+            with self.member(group, **GROUP_KINDS[group], **instance) as member:
+                while is_here():
+                    member.take()
 
-        def is_here() -> bool:
-            return not self._stop.is_set() and (number == 0 or group not in self.away)
+    def _share_member(self, number: int) -> None:
+        """A member of the share group, which accepts what it is given."""
+        for is_here in self._stays(SHARE, number):
+            consumer = ShareConsumer({**self.client, "group.id": SHARE, "socket.timeout.ms": _SHARE_ANSWER_MS})
+            try:
+                consumer.subscribe([KEYED, PAYMENTS])
+                while is_here():
+                    with suppress(KafkaException):  # of a broker that does not answer now
+                        messages: Iterable[Any] = consumer.poll(_ASK_EVERY_S)
+                        for message in messages:
+                            if message.error() is None:
+                                self.read[SHARE][message.topic(), message.partition()].add(message.offset())
+            finally:
+                with suppress(KafkaException):
+                    consumer.close()
 
+    def _stays(self, group: str, number: int) -> Iterator[Callable[[], bool]]:
+        """Yield for each stay of a member whether it goes on."""
         while not self._stop.wait(_ASK_EVERY_S):
-            if is_here():
-                with self.member(group, **GROUP_KINDS[group], **instance) as member:
-                    while is_here():
-                        member.take()
+            goes_on = partial(self._goes_on, group, number, self.renewals)
+            if goes_on():
+                yield goes_on
+
+    def _goes_on(self, group: str, number: int, renewals: int) -> bool:
+        """The second member leaves while its group is one that it is away from; all do to show a new certificate."""
+        is_here = number == 0 or group not in self.away
+        return is_here and renewals == self.renewals and not self._stop.is_set()

@@ -6,7 +6,7 @@ Truth is a plain reading of both sides, and what the members of each group were 
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from benchmarks import tables
 from benchmarks.audit import auditing, closed, document
 from benchmarks.clusters import SOURCE, TARGET, BenchmarkError
-from benchmarks.nemesis.traffic import RECREATED
+from benchmarks.nemesis.traffic import RECREATED, SHARE
 from benchmarks.soak import Soak
 from benchmarks.truth import Entry, Position, TopicPartition, never_read, position
 from kafka.errors import ClusterError
@@ -26,6 +26,7 @@ from ops.recovery import mirror_context
 
 BUCKET_S, WITHIN_S, EVERY_S, FOLLOW_EVERY_S = 10, 30, 5, 1.0
 SETTLED_WITHIN_S, ANSWER_S, LOOK_S = 300.0, 30.0, 1.0
+CHECKPOINTS = "source.checkpoints.internal"
 ALL = 1 << 62  # a cut behind every offset
 Bucket = tuple[str, int, int]
 """Topic, partition and begin in ms."""
@@ -64,6 +65,31 @@ def is_exact(truth: Position, at: int) -> bool:
     return truth.skipped == 0 and (truth.repeated == 0 or at_image)
 
 
+def group_types(listed: str) -> dict[str, str]:
+    """Return the type of each group that Kafka's tool for groups lists: the client has none for share groups."""
+    return {words[0]: words[1] for line in listed.splitlines()[1:] if len(words := line.split()) > 1}
+
+
+def share_differences(
+    given: int, source: Mapping[str, str], target: Mapping[str, str], translated: Set[str]
+) -> list[str]:
+    """Return the differences between what is to be true of the share group and what is, one line each.
+
+    Args:
+        given: number of records that its members were given.
+        source: types of the source's groups.
+        target: types of the target's groups.
+        translated: groups of which MirrorMaker has written checkpoints.
+    """
+    rules = {
+        f"must be a share group at the source (got {source.get(SHARE)})": source.get(SHARE) == "Share",
+        "must be given records (got none)": given > 0,
+        f"must not be on the target (got {target.get(SHARE)})": SHARE not in target,
+        "must have no checkpoint, where other groups have": SHARE not in translated and bool(translated),
+    }
+    return [f"{SHARE}: {rule}" for rule, holds in rules.items() if not holds]
+
+
 class Watchers:
     """The audit and the follower of one run."""
 
@@ -91,7 +117,9 @@ class Watchers:
         """Return the differences between what both say and what is true; all traffic has ended."""
         audit, wrong = self._audited()
         positions, more = self._followed()
-        return {"audit": audit, "follower": positions, "differences": wrong + more + self._problems}
+        shared, others = self._shared()
+        problems = [*wrong, *more, *others, *self._problems]
+        return {"audit": audit, "follower": positions, "shared": shared, "differences": problems}
 
     def _audited(self) -> tuple[dict[str, int], list[str]]:
         ended_ms, end = int(time.time() * 1000), time.monotonic() + SETTLED_WITHIN_S
@@ -140,10 +168,21 @@ class Watchers:
                 unread = never_read(source, self._soak.traffic.read[group][tp], target, ALL, at)
                 if unread and tp[0] != RECREATED:
                     wrong.append(f"follower: {group} on {tp[0]}-{tp[1]} would skip {unread} at {at}")
+        if last.groups > len(self._soak.traffic.groups):
+            wrong.append(f"follower: {last.groups} groups, truth {len(self._soak.traffic.groups)}")
         claimed = last.positions["exact"]
         if claimed > exact:
             wrong.append(f"follower: {claimed} positions are exact, truth {exact}")
         return {**last.positions, "trulyExact": exact}, wrong
+
+    def _shared(self) -> tuple[int, list[str]]:
+        """Return how many records the share group was given, and what is wrong with what is known of it elsewhere."""
+        given = sum(map(len, self._soak.traffic.read[SHARE].values()))
+        clusters = self._soak.clusters
+        source, target = (group_types(clusters.groups(side)) for side in (SOURCE, TARGET))
+        log = b"".join(path.read_bytes() for path in clusters.folder.glob(f"{TARGET}.data/{CHECKPOINTS}-0/*.log"))
+        translated = {group for group in (*self._soak.traffic.groups, SHARE) if group.encode() in log}
+        return given, share_differences(given, source, target, translated)
 
     def _commits(self, side: str, group: str) -> dict[TopicPartition, int]:
         admin = self._soak.clusters.admin(side)
@@ -168,7 +207,7 @@ class Watchers:
         request["mirror"] |= {
             "source_alias": "source",
             "target_alias": "target",
-            "checkpoints_topic": "source.checkpoints.internal",
+            "checkpoints_topic": CHECKPOINTS,
             "offset_syncs_topic": {"name": "mm2-offset-syncs.target.internal", "location": "source"},
         }
         name = request["mirror"]["name"]

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.nemesis.traffic import GROUP_KINDS, RECREATED_GROUP
 from benchmarks.traffic import GROUPS
 from sandbox.state import PROJECT
+from sandbox.toolchain import pins
 
 SEEDS = (1, 2, 3, 4, 5)
 TODAY = int(f"{datetime.now(UTC):%Y%m%d}")
@@ -30,6 +31,9 @@ def test_every_verdict_is_true_and_nothing_is_lost_whatever_fails(tmp_path: Path
     assert row["groups"] == sorted([*GROUPS, *GROUP_KINDS, RECREATED_GROUP])
     assert row["audit"]["complete"] > 0
     assert row["follower"]["exact"] > 0
+    assert row["shared"] > 0
+    rolls = row["faults"].get("roll version worker", 0)
+    assert row["workerVersion"] == (pins.KAFKA_BEFORE if rolls % 2 else pins.KAFKA)
 
 
 @pytest.mark.sandbox

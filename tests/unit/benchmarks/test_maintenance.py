@@ -1,0 +1,95 @@
+"""Certificates that are renewed, versions that are rolled, and the share group of a nemesis."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from benchmarks.certificates import CLIENTS, Certificates
+from benchmarks.clusters import SOURCE, WORKER
+from benchmarks.nemesis.maintenance import NEXT
+from benchmarks.nemesis.traffic import SHARE, NemesisTraffic
+from benchmarks.nemesis.watchers import group_types, share_differences
+from sandbox.pki import is_issued_by
+from sandbox.toolchain import pins
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    made = Certificates(tmp_path, ["127.0.0.1"])
+    for owner in (SOURCE, WORKER, CLIENTS):
+        made.renew(owner)
+    return made
+
+
+def test_a_renewed_certificate_has_another_key_and_the_earlier_one_stays_valid(certificates: Certificates) -> None:
+    authority = certificates.trusted.read_text(encoding="utf-8")
+    before, store = certificates.newest(SOURCE), certificates.keystore(SOURCE).read_text(encoding="utf-8")
+    others = certificates.newest(WORKER)
+    certificates.renew(SOURCE)
+    after = certificates.keystore(SOURCE).read_text(encoding="utf-8")
+    assert after.endswith(certificates.newest(SOURCE))
+    assert not after.endswith(before)
+    assert after.split("-----END PRIVATE KEY-----")[0] != store.split("-----END PRIVATE KEY-----")[0]
+    assert is_issued_by(before, authority)
+    assert is_issued_by(certificates.newest(SOURCE), authority)
+    assert certificates.newest(WORKER) == others
+    assert certificates.trusted.read_text(encoding="utf-8") == authority
+
+
+def test_clients_find_a_certificate_and_its_key_in_files_of_a_new_name(certificates: Certificates) -> None:
+    before = certificates.client()
+    certificates.renew(CLIENTS)
+    for config in (before, certificates.client()):
+        context = ssl.create_default_context(cafile=config["ssl.ca.location"])
+        context.load_cert_chain(config["ssl.certificate.location"], config["ssl.key.location"])
+        assert Path(config["ssl.key.location"]).stat().st_mode & 0o777 == 0o600
+    assert before["ssl.key.location"] != certificates.client()["ssl.key.location"]
+    assert Path(certificates.client()["ssl.certificate.location"]).read_text("utf-8") == certificates.newest(CLIENTS)
+
+
+def test_a_roll_goes_to_the_other_installed_version_and_back() -> None:
+    assert {NEXT[NEXT[version]] for version in NEXT} == set(NEXT) == {pins.KAFKA, pins.KAFKA_BEFORE}
+    assert all(version != other for version, other in NEXT.items())
+
+
+def test_clients_connect_again_once_their_certificate_is_renewed() -> None:
+    traffic = NemesisTraffic({"ssl.key.location": "first"})
+    stays = traffic._stays(SHARE, 1)
+    first = next(stays)
+    assert first()
+    traffic.renew({"ssl.key.location": "second"})
+    assert not first()
+    assert traffic.client == {"ssl.key.location": "second"}
+    second = next(stays)
+    assert second()
+    assert not first()
+    traffic.away.add(SHARE)
+    assert not second()
+
+
+def test_a_share_group_must_work_and_be_neither_translated_nor_on_the_target() -> None:
+    source, others = {SHARE: "Share", "nemesis-eager": "Classic"}, {"nemesis-eager"}
+    assert share_differences(7, source, {"nemesis-eager": "Classic"}, others) == []
+    assert share_differences(0, {SHARE: "Classic"}, {SHARE: "Classic"}, {SHARE, *others}) == [
+        f"{SHARE}: must be a share group at the source (got Classic)",
+        f"{SHARE}: must be given records (got none)",
+        f"{SHARE}: must not be on the target (got Classic)",
+        f"{SHARE}: must have no checkpoint, where other groups have",
+    ]
+    assert len(share_differences(7, source, {}, set())) == 1, "a search that finds no group proves nothing"
+
+
+def test_types_of_groups_are_read_from_the_tools_list() -> None:
+    listed = (
+        "GROUP                TYPE     PROTOCOL\nnemesis-share        Share    share\nsoak-audit Classic consumer\n"
+    )
+    assert group_types(listed) == {"nemesis-share": "Share", "soak-audit": "Classic"}
+    assert group_types("") == {}
+
+
+def test_the_share_group_fits_the_pattern_of_the_groups_that_the_mirror_carries() -> None:
+    traffic = NemesisTraffic({})
+    assert traffic.share_groups == (SHARE,)
+    assert SHARE not in traffic.groups
+    assert [one for one in traffic.group_patterns if SHARE.startswith(one.removesuffix(".*"))] == ["nemesis-.*"]
