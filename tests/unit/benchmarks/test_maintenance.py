@@ -2,12 +2,14 @@
 
 import ssl
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from benchmarks.certificates import CLIENTS, Certificates
-from benchmarks.clusters import SOURCE, WORKER
-from benchmarks.nemesis.maintenance import NEXT
+from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, Clusters
+from benchmarks.nemesis import maintenance
+from benchmarks.nemesis.maintenance import NEXT, Maintenance
 from benchmarks.nemesis.traffic import SHARE, NemesisTraffic
 from benchmarks.nemesis.watchers import group_types, share_differences
 from sandbox.pki import is_issued_by
@@ -17,7 +19,7 @@ from sandbox.toolchain import pins
 @pytest.fixture
 def certificates(tmp_path: Path) -> Certificates:
     made = Certificates(tmp_path, ["127.0.0.1"])
-    for owner in (SOURCE, WORKER, CLIENTS):
+    for owner in (SOURCE, TARGET, WORKER, CLIENTS):
         made.renew(owner)
     return made
 
@@ -51,6 +53,43 @@ def test_clients_find_a_certificate_and_its_key_in_files_of_a_new_name(certifica
 def test_a_roll_goes_to_the_other_installed_version_and_back() -> None:
     assert {NEXT[NEXT[version]] for version in NEXT} == set(NEXT) == {pins.KAFKA, pins.KAFKA_BEFORE}
     assert all(version != other for version, other in NEXT.items())
+
+
+class ShownCertificates:
+    """Clusters whose listeners show what they have read last, and read their keystore only if they are asked."""
+
+    far = None
+
+    def __init__(self, certificates: Certificates) -> None:
+        self.ports = {SOURCE: 1, TARGET: 2}
+        self.certificates, self.version = certificates, pins.KAFKA
+        self.shown = {self.ports[broker]: certificates.newest(broker) for broker in self.ports}
+
+    def connect(self, *_: str) -> dict[str, str]:
+        return {"version": self.version}
+
+
+def test_a_broker_that_shows_its_former_certificate_and_a_worker_of_another_version_are_refused(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clusters = ShownCertificates(certificates)
+    monkeypatch.setattr(maintenance, "READ_WITHIN_S", 0.05)
+    monkeypatch.setattr(maintenance, "ASK_EVERY_S", 0.01)
+    monkeypatch.setattr(ssl, "get_server_certificate", lambda at, timeout: clusters.shown[at[1]])
+    asked: list[str] = []
+    monkeypatch.setattr(Maintenance, "_let_read", lambda _, broker, within_s: asked.append(broker))
+    found = Maintenance(cast(Clusters, clusters))
+    found.require_newest()
+    assert asked == []
+    found.renew(TARGET)
+    with pytest.raises(BenchmarkError, match=rf"{TARGET}: must show its newest certificate at listener ssl"):
+        found.require_newest()
+    assert set(asked) == {TARGET}
+    clusters.shown[clusters.ports[TARGET]] = certificates.newest(TARGET)
+    found.require_newest()
+    clusters.version = pins.KAFKA_BEFORE
+    with pytest.raises(BenchmarkError, match=rf"worker: must run Kafka {pins.KAFKA} \(got {pins.KAFKA_BEFORE}\)"):
+        found.require_newest()
 
 
 def test_clients_connect_again_once_their_certificate_is_renewed() -> None:
