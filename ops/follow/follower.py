@@ -24,7 +24,7 @@ from ops.errors import OpsError
 from ops.follow import new_log
 from ops.follow.kept_maps import KeptMaps
 from ops.follow.position import Pairs, Position
-from ops.follow.record_proof import ComparedRecords, RecordComparison, Stretch
+from ops.follow.record_proof import REACH, ComparedRecords, RecordComparison, Stretch
 from ops.recovery.group_offsets import FOLLOWED
 from ops.recovery.mirror_context import MirrorContext
 
@@ -270,16 +270,20 @@ class Follower:
             anchor, following = pairs[turn % len(pairs)]
             positions = between[tp][anchor, following]
             offsets = [one.upstream for one in positions]
-            if anchor is None or (tp, following) in self._from_behind:
-                first, wanted = None, min(offsets)
-            else:
-                first, wanted = self._closest(tp, anchor, min(offsets)), max(offsets)
+            first, wanted = None, min(offsets)
+            if anchor is not None and (tp, following) not in self._from_behind:
+                first, wanted = self._closest(tp, anchor, wanted), max(offsets)
+            elif anchor is None and following is not None:
+                wanted = max(wanted, following.upstream - REACH)
             chosen[Stretch(tp, self._remote(tp), first, following, wanted)] = positions
         compared = self._compared(chosen)
         for stretch, positions in chosen.items():
             records = compared[stretch.source]
             for one in positions:
-                one.compare(records)
+                one.compare(records, stretch.wanted if stretch.anchor is None else 0)
+            if any(one.state == "unknown" for one in positions) and (pair := records.first_pair()):
+                self._maps[stretch.source].add_in_front(pair)  # they lie further in front
+                self._changed.add(stretch.source)
             if stretch.following is not None and any(one.state != "exact" for one in positions):
                 self._from_behind ^= {(stretch.source, stretch.following)}  # the other way next time
             last = records.last_pair()

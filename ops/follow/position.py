@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kafka.checkpoints import OffsetSync
 from kafka.offset_syncs import OffsetMap
-from ops.follow.record_proof import IN_FRONT, RECORDS_MAX, ComparedRecords
+from ops.follow.record_proof import ComparedRecords
 
 Pairs = tuple[OffsetSync | None, OffsetSync | None]
 """The proven pairs in front of a position and behind it; None where there is none, of one side at most."""
@@ -43,17 +43,16 @@ class Position:
             return None
         image, first = known.image(self.upstream), known.first
         if image is None:
-            reached = first is not None and first.upstream - self.upstream < RECORDS_MAX - IN_FRONT
-            return (None, first) if reached and first != self.not_in_front else None
+            return (None, first) if first is not None and first != self.not_in_front else None
         if image.proven:
             self.state, self.wanted = "exact", image.offset
             return None
         self.state, self.wanted = "unproven", max(image.offset, self.set_to or 0)
         return image.anchor, image.following
 
-    def compare(self, records: ComparedRecords) -> None:
-        """Take in what the records prove."""
-        proof = records.position(self.upstream)
+    def compare(self, records: ComparedRecords, start: int) -> None:
+        """Take in what the records from a source offset on prove."""
+        proof = records.position(self.upstream) if self.upstream >= start else None
         if proof is not None and (proof.exact or proof.offset >= int(self.wanted or 0)):
             self.state, self.wanted = proof.state, proof.offset
         elif self.state == "unknown" and records.source.complete and records.target.complete:

@@ -33,6 +33,8 @@ RECORDS_MAX = 5000
 """Records of a partition that are read for one round, on each side."""
 IN_FRONT = 100
 """Source offsets in front of those that are compared from the next pair back: is a record there twice?"""
+REACH = RECORDS_MAX - IN_FRONT
+"""Source offsets in front of the first pair that are compared in one round."""
 READ_WITHIN_S = 5.0
 _ALL = 1 << 62
 _FETCH = {"fetch.message.max.bytes": 262_144, "queued.max.messages.kbytes": 16_384, "queued.min.messages": 1000}
@@ -142,12 +144,23 @@ class ComparedRecords:
         """Return where a group at a source offset goes on; None if nothing is proven."""
         return self._from_behind(offset) or self._from_before(offset)
 
+    def first_pair(self) -> OffsetSync | None:
+        """Return the first record that is proven from behind to be the same on both sides."""
+        number = len(self.source.digests)
+        for at in range(number - self.same_behind, number - 1):
+            if self._times[self.source.digests[at]] == 1:
+                return OffsetSync(self.source.offsets[at], self.target.offsets[at - number])
+        return None
+
     def _from_behind(self, offset: int) -> Proof | None:
         read, number = bisect_left(self.source.offsets, offset), len(self.source.offsets)
-        compared = self.source.digests[number - self.same_behind : read + 1]
-        if read < number and any(self._times[digest] == 1 for digest in compared):
-            return Proof(self.target.offsets[read - number], exact=True)
-        return None
+        first = number - self.same_behind
+        if read == number or all(self._times[digest] > 1 for digest in self.source.digests[first : read + 1]):
+            return None
+        if read > first:
+            return Proof(self.target.offsets[read - 1 - number] + 1, exact=True)
+        # Of what the source has removed in front of that record the target may still have a copy.
+        return Proof(self.target.offsets[read - number], exact=True) if self.source.offsets[read] == offset else None
 
     def _from_before(self, offset: int) -> Proof | None:
         at, same = bisect_left(self.source.offsets, offset), self.same

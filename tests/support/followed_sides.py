@@ -26,7 +26,7 @@ ORDERS = "orders"
 class MadeUpRecords(RecordComparison):
     """Both logs of a simulated mirror; every third record has the content of others.
 
-    `compacted`: the target's has lost all but the last copy of each record.
+    `compacted`: the target's has lost all but the last copy of each record. `removed`: the source has lost these.
     """
 
     def __init__(self, source: Any, target: Any, mirror: SimulatedMirror) -> None:
@@ -34,9 +34,10 @@ class MadeUpRecords(RecordComparison):
         self.mirror = mirror
         self.uncopied = range(0)
         self.compacted = False
+        self.removed = range(0)
 
     def _read(self, side: Any, wanted: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, Records]:
-        at_source = {upstream: upstream for upstream in (*self.mirror.copies, *self.uncopied)}
+        at_source = {one: one for one in (*self.mirror.copies, *self.uncopied) if one not in self.removed}
         left = slice(-1, None) if self.compacted else slice(None)
         on_target = {at: upstream for upstream, places in self.mirror.copies.items() for at in places[left]}
         found = {}

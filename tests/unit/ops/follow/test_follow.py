@@ -17,8 +17,8 @@ from kafka.cluster import Cluster
 from kafka.errors import ClusterError
 from ops.cli import app
 from ops.errors import OpsError
-from ops.follow import command
-from ops.follow.record_proof import RECORDS_MAX, ComparedRecords, Proof, Records
+from ops.follow import command, follower
+from ops.follow.record_proof import ComparedRecords, Proof, Records
 from ops.metrics.command import serving
 from ops.recovery import mirror_context
 from ops.recovery.group_offsets import FOLLOWED
@@ -139,17 +139,32 @@ def test_a_position_in_front_of_all_that_is_copied_is_left_and_unknown(
     for upstream in range(12):
         followed.mirror.copies[upstream] = []  # as of a mirror that began at the end of the log
     followed.stands(10)
-    assert followed.round() == {"unknown": 1}
-    assert followed.at() is None
+    for _ in range(3):
+        assert followed.round() == {"unknown": 1}
+        assert followed.at() is None
     monkeypatch.setattr(followed.records, "_read", None)
     assert followed.round() == {"unknown": 1}, "the same records are not read again"
 
 
-def test_so_far_in_front_of_all_syncs_that_no_round_reads_it_a_position_is_unknown(followed: Followed) -> None:
-    followed.copies((simulated.BUSY, 1), (simulated.RECORD, RECORDS_MAX + 40), (simulated.FREE, 1))
-    followed.copies((simulated.RECORD, 1))
+def test_far_in_front_of_all_syncs_the_records_decide_after_some_rounds(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "REACH", 50)
+    followed.copies((simulated.BUSY, 1), (simulated.GAP, 7), (simulated.RECORD, 150), (simulated.FREE, 1))
+    followed.stands(20)
+    followed.stands(140, "nearer")
+    assert [followed.round() for _ in range(2)] == [{"exact": 1, "unknown": 1}, {"exact": 2}]
+    assert (followed.at(), followed.at("nearer")) == (13, 133)
+
+
+def test_what_retention_has_left_on_the_target_alone_is_not_skipped(followed: Followed) -> None:
+    followed.copies((simulated.BUSY, 1), (simulated.RECORD, 40), (simulated.FREE, 1))
+    followed.records.removed = range(20)
     followed.stands(10)
     assert followed.round() == {"unknown": 1}
+    followed.stands(20)
+    assert followed.round() == {"exact": 1}
+    assert followed.at() == 20
 
 
 def test_nothing_is_set_behind_the_log_end(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
