@@ -1,10 +1,12 @@
 """What Spark adds up of a micro-batch is what each record adds, by the digest that this process computes too."""
 
+import gc
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from contract.verification_request import ClusterConfig
 from spark.audit import stream
@@ -15,6 +17,7 @@ from spark.comparison import reading
 from spark.comparison.record_rows import table
 
 from ...support.spark_logs import SCHEMA
+from ...support.waiting import wait_until
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 READ_THROUGH = 12_345
@@ -91,3 +94,34 @@ def test_remote_topics_have_the_names_of_the_source(spark: SparkSession) -> None
     kept = Kept()
     stream._adding(asked("here."), cast("AuditStore", kept), [])(batch(spark, [record]), 0)
     assert list(kept.added[0][2]) == [Place("items", 0, FROM_MS)]
+
+
+def test_the_jvm_can_collect_the_sessions_of_queries_that_have_ended(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    jvm: Any = spark._jvm
+
+    def read(batch: DataFrame, _: int) -> None:
+        batch.collect()
+
+    def ended(number: int) -> Any:
+        """Run a query to its end; return a weak reference to the session that Spark has cloned for it."""
+        (tmp_path / "in" / f"{number}.txt").write_text("record", encoding="utf-8")
+        records = spark.readStream.text(str(tmp_path / "in"))
+        query = (
+            records.writeStream.foreachBatch(read)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(60)
+        stream.let_go(query)
+        return jvm.java.lang.ref.WeakReference(query._jsq.streamingQuery().sparkSessionForStream())
+
+    left = [ended(number) for number in range(8)]
+
+    def collected() -> bool:
+        gc.collect()
+        jvm.System.gc()
+        return sum(one.get() is None for one in left) >= 3  # Spark itself remembers the last few
+
+    wait_until("the sessions of the first queries are collected", collected, 30)
