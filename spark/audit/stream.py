@@ -80,7 +80,7 @@ def read(spark: SparkSession, reading: Reading, store: AuditStore, deadline_s: f
 
 
 def let_go(query: StreamingQuery) -> None:
-    """Let the JVM collect the session that Spark has cloned for a query, which is a megabyte in five readings.
+    """Let the JVM collect the session that Spark has cloned for a query, which is a megabyte in some readings.
 
     Spark 4.0's cleaner of artifacts refers to each of them until their artifacts are closed, which nothing does.
     """
