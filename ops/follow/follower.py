@@ -24,7 +24,8 @@ from ops.errors import OpsError
 from ops.follow import new_log
 from ops.follow.kept_maps import KeptMaps
 from ops.follow.position import Pairs, Position
-from ops.follow.record_proof import REACH, ComparedRecords, RecordComparison, Stretch
+from ops.follow.record_proof import ComparedRecords, RecordComparison, Stretch
+from ops.follow.stretches import Stretches
 from ops.recovery.group_offsets import FOLLOWED
 from ops.recovery.mirror_context import MirrorContext
 
@@ -65,8 +66,7 @@ class Follower:
     kept: KeptMaps | None = None
     _maps: dict[TopicPartition, OffsetMap] = field(default_factory=dict)
     _changed: set[TopicPartition] = field(default_factory=set)
-    _proved: dict[TopicPartition, OffsetSync] = field(default_factory=dict)
-    _from_behind: set[tuple[TopicPartition, OffsetSync | None]] = field(default_factory=set)
+    _stretches: Stretches = field(default_factory=Stretches)
     _positions: dict[str, dict[TopicPartition, Position]] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
     _there: set[str] = field(default_factory=set)
@@ -201,7 +201,7 @@ class Follower:
         self._forget_positions(tp)
 
     def _forget_positions(self, tp: TopicPartition) -> None:
-        self._proved.pop(tp, None)
+        self._stretches.forget(tp)
         self._repeating.discard(tp)
         for of_group in self._positions.values():
             if tp in of_group:
@@ -254,7 +254,7 @@ class Follower:
     def _compare(self, between: Mapping[TopicPartition, Mapping[Pairs, list[Position]]]) -> None:
         """Compare the records of as many stretches as the time allows, those of a partition one after the other."""
         until = time.monotonic() + COMPARED_WITHIN_S
-        self._from_behind &= {(tp, following) for tp, of_pairs in between.items() for _, following in of_pairs}
+        self._stretches.retain({(tp, following) for tp, of_pairs in between.items() for _, following in of_pairs})
         for turn in range(max(map(len, between.values()))):
             if turn and time.monotonic() > until:
                 return
@@ -267,15 +267,9 @@ class Follower:
         chosen: dict[Stretch, list[Position]] = {}
         for tp in (places[start:] + places[:start])[:STRETCHES_AT_ONCE]:
             pairs = sorted(between[tp], key=lambda one: one[0].upstream if one[0] else -1, reverse=True)
-            anchor, following = pairs[turn % len(pairs)]
-            positions = between[tp][anchor, following]
+            positions = between[tp][pairs[turn % len(pairs)]]
             offsets = [one.upstream for one in positions]
-            first, wanted = None, min(offsets)
-            if anchor is not None and (tp, following) not in self._from_behind:
-                first, wanted = self._closest(tp, anchor, wanted), max(offsets)
-            elif anchor is None and following is not None:
-                wanted = max(wanted, following.upstream - REACH)
-            chosen[Stretch(tp, self._remote(tp), first, following, wanted)] = positions
+            chosen[self._stretches.chosen(tp, self._remote(tp), pairs[turn % len(pairs)], offsets)] = positions
         compared = self._compared(chosen)
         for stretch, positions in chosen.items():
             records = compared[stretch.source]
@@ -284,25 +278,12 @@ class Follower:
             if any(one.state == "unknown" for one in positions) and (pair := records.first_pair()):
                 self._maps[stretch.source].add_in_front(pair)  # they lie further in front
                 self._changed.add(stretch.source)
-            if stretch.following is not None and any(one.state != "exact" for one in positions):
-                self._from_behind ^= {(stretch.source, stretch.following)}  # the other way next time
-            last = records.last_pair()
-            if last is not None:
-                self._proved[stretch.source] = last
-            elif stretch.anchor is not None:  # compaction may have removed it from one of the logs
-                self._proved.pop(stretch.source, None)
+            self._stretches.learn(stretch, records, exact=all(one.state == "exact" for one in positions))
 
     def _compared(self, stretches: Iterable[Stretch]) -> Mapping[TopicPartition, ComparedRecords]:
         if self._comparison is None:
             self._comparison = RecordComparison(self.source, self.target, self.pair.request.limits.isolation)
         return self._comparison.compare(stretches)
-
-    def _closest(self, tp: TopicPartition, anchor: OffsetSync, offset: int) -> OffsetSync:
-        """Return the pair that the last comparison has proven, if it lies between a sync and the offset."""
-        proved = self._proved.get(tp)
-        if proved is not None and anchor.upstream < proved.upstream < offset and anchor.downstream < proved.downstream:
-            return proved
-        return anchor
 
     def _set(self) -> tuple[int, list[str]]:
         """Set what differs from what this process has set last, in groups without members."""

@@ -44,7 +44,8 @@ _FETCH = {"fetch.message.max.bytes": 262_144, "queued.max.messages.kbytes": 16_3
 class Stretch:
     """Where to compare: from a proven pair to the next one, or to where the logs end. `wanted`: the last position.
 
-    Without an `anchor`: from the pair `following` back to `wanted`, which is the first position.
+    Without an `anchor`: from the pair `following` back to `wanted`, which is the first position. Unless `whole`, up to
+    `wanted` only.
     """
 
     source: TopicPartition
@@ -52,6 +53,7 @@ class Stretch:
     anchor: OffsetSync | None
     following: OffsetSync | None
     wanted: int
+    whole: bool = True
 
     @property
     def ranges(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -59,6 +61,9 @@ class Stretch:
         first, last = self.anchor, self.following
         if last is None:
             return (first.upstream if first else 0, self.wanted), (first.downstream if first else 0, _ALL)
+        if first is not None and not self.whole:
+            end = min(last.downstream, first.downstream + self.wanted - first.upstream)
+            return (first.upstream, self.wanted), (first.downstream, end)
         start = max(0, (first.upstream if first else self.wanted) - IN_FRONT)
         # A mirror writes no more than it reads.
         on_target = first.downstream if first else max(0, last.downstream - (last.upstream - start))
@@ -111,6 +116,7 @@ class ComparedRecords:
     source: Records
     target: Records
     following: OffsetSync | None = None
+    whole: bool = True
 
     @cached_property
     def same(self) -> int:
@@ -173,7 +179,7 @@ class ComparedRecords:
         if same == len(self.target.offsets):
             return Proof(proven, exact=False, replicated=self.target.complete and self.following is None)
         last, source = self.source.digests[at - 1], self.source.digests[self._start :]
-        whole = self.following is not None and self.source.complete and self.target.complete
+        whole = self.whole and self.following is not None and self.source.complete and self.target.complete
         if whole and source.count(last) == 1 == self.target.digests.count(last):
             return Proof(self.target.offsets[self.target.digests.index(last)] + 1, exact=True)
         return Proof(proven, exact=False)
@@ -206,7 +212,7 @@ class RecordComparison:
         with ThreadPoolExecutor(2) as pool:
             source, target = pool.map(self._up_to_the_end, (self._source, self._target), (at_source, on_target))
         return {
-            one.source: ComparedRecords(one.anchor, source[one.source], target[one.target], one.following)
+            one.source: ComparedRecords(one.anchor, source[one.source], target[one.target], one.following, one.whole)
             for one in chosen
         }
 

@@ -17,7 +17,7 @@ from kafka.cluster import Cluster
 from kafka.errors import ClusterError
 from ops.cli import app
 from ops.errors import OpsError
-from ops.follow import command, follower
+from ops.follow import command, stretches
 from ops.follow.record_proof import ComparedRecords, Proof, Records
 from ops.metrics.command import serving
 from ops.recovery import mirror_context
@@ -149,7 +149,7 @@ def test_a_position_in_front_of_all_that_is_copied_is_left_and_unknown(
 def test_far_in_front_of_all_syncs_the_records_decide_after_some_rounds(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follower, "REACH", 50)
+    monkeypatch.setattr(stretches, "REACH", 50)
     followed.copies((simulated.BUSY, 1), (simulated.GAP, 7), (simulated.RECORD, 150), (simulated.FREE, 1))
     followed.stands(20)
     followed.stands(140, "nearer")
