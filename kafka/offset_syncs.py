@@ -84,9 +84,12 @@ class OffsetMap:
         last = self._end()
         if last is not None and downstream > last.downstream and self._is_repeated(last, upstream, downstream):
             return self._repeat(last, upstream, downstream)
+        forgotten = last is not None and self._is_of_another_log(last, upstream, downstream)
+        if forgotten:
+            self.clear()
         self._again = None
         self._cut(upstream)
-        last, forgotten = self._end(), False
+        last = self._end()
         if last is not None and downstream <= last.downstream:
             self.clear()
             forgotten = True
@@ -205,6 +208,14 @@ class OffsetMap:
         target_step = downstream - last.downstream
         ahead = upstream - last.upstream < target_step <= UNSYNCED_MAX and self.linear and not self._interrupted
         return self._again is not None or upstream <= last.upstream or ahead
+
+    def _is_of_another_log(self, last: OffsetSync, upstream: int, downstream: int) -> bool:
+        """Whether the target has advanced so much further that the topic may have been created again in between.
+
+        So it looks, too, if a mirror has repeated thousands of records and no sync among them was sent.
+        """
+        ahead = (downstream - last.downstream) - (upstream - last.upstream)
+        return self.linear and upstream > last.upstream and ahead > UNSYNCED_MAX
 
     def _repeat(self, last: OffsetSync, upstream: int, downstream: int) -> bool:
         """Hold back a sync of records that are on the target already; take over the held ones once all are repeated.

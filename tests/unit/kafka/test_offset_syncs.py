@@ -331,6 +331,16 @@ def test_what_is_forgotten(name: str) -> None:
     assert known.image(10) is None
 
 
+def test_a_target_that_is_thousands_of_records_ahead_is_of_a_topic_that_was_created_again() -> None:
+    """The first syncs of its new log may be missing: a mirror that catches up sends few."""
+    known = OffsetMap()
+    add(known, (0, 0), (100, 100), (5000, 5000))
+    assert known.add(5300, 10_400)
+    assert known.image(50) is None
+    assert known.first == OffsetSync(5300, 10_400)
+    assert not OffsetMap(linear=False).add(5300, 10_400), "transactions of the mirror take offsets too"
+
+
 def test_after_a_failback_the_next_syncs_count_again() -> None:
     known = OffsetMap()
     for upstream, downstream in ((-1, -1), (0, 0), (50, 50), (52, 50), (60, 58)):
