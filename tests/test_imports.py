@@ -29,7 +29,7 @@ ALLOWED = {
         *CLIENTS,
     },
     "sandbox": {"contract", "settings", "kopf", "cryptography", "psutil", "prometheus_client", "urllib3", *CLIENTS},
-    "benchmarks": {"sandbox", "kafka", "ops", "psutil", "urllib3", *CLIENTS},
+    "benchmarks": {"sandbox", "kafka", "ops", "cryptography", "psutil", "urllib3", *CLIENTS},
 }
 # From the bottom to the top. A package imports from the floors below its own.
 FLOORS = (
