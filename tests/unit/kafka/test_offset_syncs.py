@@ -338,7 +338,10 @@ def test_a_target_that_is_thousands_of_records_ahead_is_of_a_topic_that_was_crea
     assert known.add(5300, 10_400)
     assert known.image(50) is None
     assert known.first == OffsetSync(5300, 10_400)
-    assert not OffsetMap(linear=False).add(5300, 10_400), "transactions of the mirror take offsets too"
+    transactional = OffsetMap(linear=False)
+    add(transactional, (0, 0), (100, 100), (5000, 5000))
+    assert not transactional.add(5300, 10_400), "transactions of the mirror take offsets too"
+    assert transactional.first == OffsetSync(0, 0)
 
 
 def test_after_a_failback_the_next_syncs_count_again() -> None:
