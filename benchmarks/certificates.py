@@ -5,7 +5,6 @@ valid, as where renewals begin weeks before the end. Does not own who reads a ne
 """
 
 import ipaddress
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from cryptography import x509
 
 from sandbox.pki import KeyPair, authority, common_name_only, issue, valid_for
+from sandbox.state import write_private
 
 CLIENTS = "clients"
 _VALID_DAYS = 30
@@ -58,17 +58,10 @@ class Certificates:
         """Give an owner its first certificate and key, or new ones; the file is exchanged at once."""
         names = [x509.DNSName("localhost"), *(x509.IPAddress(ipaddress.ip_address(one)) for one in self.addresses)]
         pair = issue(self._authority, common_name_only(owner), valid=valid_for(_VALID_DAYS), names=names)
-        self._write(self.keystore(owner), pair.keystore)
+        write_private(self.keystore(owner), pair.keystore)
         if owner == CLIENTS:
             name = f"{CLIENTS}-{self._clients + 1}"
-            self._write(self.folder / f"{name}.crt", pair.certificate)
-            self._write(self.folder / f"{name}.key", pair.key)
+            write_private(self.folder / f"{name}.crt", pair.certificate)
+            write_private(self.folder / f"{name}.key", pair.key)
             self._clients += 1
         self._newest[owner] = pair
-
-    def _write(self, path: Path, text: str) -> None:
-        new = path.with_suffix(".new")
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        new.replace(path)
