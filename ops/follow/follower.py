@@ -266,10 +266,11 @@ class Follower:
         start = turn * STRETCHES_AT_ONCE % len(places) if len(places) > STRETCHES_AT_ONCE else 0
         chosen: dict[Stretch, list[Position]] = {}
         for tp in (places[start:] + places[:start])[:STRETCHES_AT_ONCE]:
-            pairs = sorted(between[tp], key=lambda one: one[0].upstream if one[0] else -1, reverse=True)
-            positions = between[tp][pairs[turn % len(pairs)]]
+            places_of = sorted(between[tp], key=lambda one: one[0].upstream if one[0] else -1, reverse=True)
+            pairs = places_of[turn % len(places_of)]
+            positions = between[tp][pairs]
             offsets = [one.upstream for one in positions]
-            chosen[self._stretches.chosen(tp, self._remote(tp), pairs[turn % len(pairs)], offsets)] = positions
+            chosen[self._stretches.chosen(tp, self._remote(tp), pairs, offsets)] = positions
         compared = self._compared(chosen)
         for stretch, positions in chosen.items():
             records = compared[stretch.source]
