@@ -45,6 +45,7 @@ READER_SILENT_S = 15.0
 """After which a reader of an internal topic gives up if nothing comes."""
 READER_WITHIN_S = 600.0
 """How long reading an internal topic may take in all: compaction may be days behind."""
+READER_WAIT_S = 0.02  # of a call for records, unless there are as many as it asks for
 _PROBE_GROUP = "rt-inventory-verification"
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the package has no types here
 _NEEDED = {
@@ -371,7 +372,7 @@ class TopicReader:
                 self._too_slow(f"nothing came for {READER_SILENT_S:.0f} s: see that its partitions have leaders", ends)
             if now - began > within_s:
                 self._too_slow(f"it is not read to its end within {within_s:.0f} s, though records come", ends)
-            for message in self._consumer.consume(1000, timeout=0.2):
+            for message in self._consumer.consume(1000, timeout=READER_WAIT_S):
                 if (error := message.error()) is None:
                     yield message
                 elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # it needs no right on a group

@@ -37,7 +37,15 @@ REACH = RECORDS_MAX - IN_FRONT
 """Source offsets in front of the first pair that are compared in one round."""
 READ_WITHIN_S = 5.0
 _ALL = 1 << 62
-_FETCH = {"fetch.message.max.bytes": 262_144, "queued.max.messages.kbytes": 16_384, "queued.min.messages": 1000}
+_FETCH = {
+    "fetch.message.max.bytes": 262_144,
+    "queued.max.messages.kbytes": 16_384,
+    "queued.min.messages": 1000,
+    # The next partitions are asked for only when the broker has answered for the last ones.
+    "fetch.wait.max.ms": 5,
+}
+_WAIT_S = 0.01
+"""A call waits so long for records, unless there are as many as it asks for; how old positions are rests on that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +250,7 @@ class RecordComparison:
         consumer.assign([ClientTopicPartition(*tp, wanted[tp][0]) for tp in left])
         until = time.monotonic() + READ_WITHIN_S
         while left and time.monotonic() < until:
-            for message in consumer.consume(500, timeout=0.05):
+            for message in consumer.consume(500, timeout=_WAIT_S):
                 tp = TopicPartition(message.topic() or "", message.partition() or 0)
                 if message.error() is None and tp in left:
                     self._take(found[tp], message.offset() or 0, wanted[tp][1], record_digest(message))
