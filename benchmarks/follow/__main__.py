@@ -34,8 +34,8 @@ SEEDS, MINUTES = 20, 42.0
 FAILURES = (BenchmarkError, ClusterError, KafkaException, ProcessError, httpx.HTTPError)
 MANY_GROUPS = "many groups"
 LINE = (
-    "  {topic} {group}: {readAgain} of {lastSecond}, skipped {skipped}, since round {sinceRound} ({roundAgeS} s), "
-    "MirrorMaker {mirrorMakerReadAgain}: {word}"
+    "  {topic} {group}: {readAgain} of {lastSecond}, skipped {skipped}, since round {sinceRound} ({roundAgeS} s, "
+    "one takes {roundS} s), MirrorMaker {mirrorMakerReadAgain}: {word}"
 )
 
 

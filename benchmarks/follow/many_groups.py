@@ -85,7 +85,8 @@ def measured(clusters: Clusters, source: Cluster, topics: Sequence[str], interva
     """Return a row for the first round, one while no group moves, and one while some do; the topic is copied."""
     shape = Shape()
     commit(source, shape, range(shape.groups), 0)
-    with mirror.following(clusters, topics, ["wide-.*"], interval_s) as follower:
+    outputs = mirror.outputs(clusters, topics, ["wide-.*"])
+    with mirror.following(clusters.folder, outputs, interval_s) as follower:
         follower.wait_for_round(0.0)
         rows = [_row("first round", follower.rounds[:1]), _phase(follower, "no group moves")]
         with moving(source, shape):

@@ -4,13 +4,15 @@ Owns how they are started. Does not own what flows, nor what is judged.
 """
 
 import json
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,7 +32,7 @@ WORKER_SETTINGS = {
 """A worker that comes back gets its tasks as soon as the group has lost the one that was killed, and copies again what
 it has copied in the last 10 s."""
 KINDS = ("Source", "Checkpoint")
-GONE_WITHIN_S, FIRST_ROUND_WITHIN_S, END_WITHIN_S = 60.0, 120.0, 1.0
+GONE_WITHIN_S, ROUND_WITHIN_S, END_WITHIN_S = 60.0, 120.0, 1.0
 
 
 def connector_name(kind: str) -> str:
@@ -130,8 +132,9 @@ def outputs(clusters: Clusters, topics: Sequence[str], groups: Sequence[str]) ->
 
 
 def context(found: Mapping[str, Any]) -> MirrorContext:
-    """Return the mirror of these outputs."""
-    return mirror_context.of_outputs("benchmark", found, "mm2", {})
+    """Return the only mirror of these outputs."""
+    (name,) = found["mirrors"]
+    return mirror_context.of_outputs("benchmark", found, name, {})
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,7 @@ class FollowRound:
     began: float
     ended: float
     positions: Mapping[str, int]
+    groups: int
     cpu_s: float
     peak_mib: int
 
@@ -152,47 +156,80 @@ class FollowRound:
 class FollowProcess:
     """A running follower, and its rounds so far."""
 
-    child: subprocess.Popen[str]
+    command: Sequence[str]
+    starts_again: bool
     rounds: list[FollowRound] = field(default_factory=list)
+    aborts: int = 0
+    """How often it was started again, as a pod is: librdkafka can abort its process where a broker comes back."""
+    _ends: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.child = self._started()
+
+    def _started(self) -> "subprocess.Popen[str]":
+        return subprocess.Popen(self.command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
 
     def collect(self) -> None:
         """Take in the rounds until the process ends."""
-        for line in self.child.stdout or ():
-            self.rounds.append(FollowRound(**json.loads(line)))
-
-    def wait_for_round(self, after: float) -> FollowRound:
-        """Return the first round that began after a time; raises BenchmarkError."""
-        end = time.monotonic() + FIRST_ROUND_WITHIN_S
         while True:
-            found = next((one for one in list(self.rounds) if one.began > after), None)
+            with self.child as child:
+                for line in child.stdout or ():
+                    self.rounds.append(FollowRound(**json.loads(line)))
+            with self._lock:
+                if self._ends or not self.starts_again or child.returncode != -signal.SIGABRT:
+                    return
+                self.aborts += 1
+                self.child = self._started()
+
+    def end(self) -> None:
+        """End the process: it is killed if it does not end at once."""
+        with self._lock:
+            self._ends = True
+            self.child.terminate()
+        try:
+            self.child.wait(END_WITHIN_S)
+        except subprocess.TimeoutExpired:  # it waits for a source that was killed
+            self.child.kill()
+
+    def wait_for_round(
+        self, after: float, is_it: Callable[[FollowRound], bool] = lambda _: True, within_s: float = ROUND_WITHIN_S
+    ) -> FollowRound:
+        """Return the first round that began after a time, and is such a one; raises BenchmarkError."""
+        end, seen = time.monotonic() + within_s, 0
+        while True:
+            rounds = list(self.rounds)
+            found = next((one for one in rounds[seen:] if one.began > after and is_it(one)), None)
             if found is not None:
                 return found
-            if time.monotonic() > end or self.child.poll() is not None:
+            seen = len(rounds)
+            if time.monotonic() > end or self.child.poll() not in (None, -signal.SIGABRT):
                 raise BenchmarkError(
-                    f"follower: a round must end within {FIRST_ROUND_WITHIN_S:.0f} s "
-                    f"(got exit code {self.child.poll()}). See follower.log above."
+                    f"follower: such a round must end within {within_s:.0f} s "
+                    f"(got exit code {self.child.poll()}, last {rounds[-1:]}). See follower.log above."
                 )
             time.sleep(0.05)
 
 
 @contextmanager
 def following(
-    clusters: Clusters, topics: Sequence[str], groups: Sequence[str], interval_s: float
+    folder: Path, outputs: Mapping[str, Any], interval_s: float, *, starts_again: bool = False
 ) -> Iterator[FollowProcess]:
-    """Run a follower while the block runs; it is killed at the end, if it does not end at once."""
-    path = clusters.folder / "outputs.json"
-    path.write_text(json.dumps(outputs(clusters, topics, groups)), encoding="utf-8")
-    command = [sys.executable, "-m", "benchmarks.follow.process", str(path), str(interval_s)]
-    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as child:
-        found = FollowProcess(child)
-        thread = threading.Thread(target=found.collect, daemon=True)
-        thread.start()
-        try:
-            yield found
-        finally:
-            child.terminate()
-            try:
-                child.wait(END_WITHIN_S)
-            except subprocess.TimeoutExpired:  # it waits for a source that was killed
-                child.kill()
-            thread.join(END_WITHIN_S)
+    """Run a follower while the block runs.
+
+    Args:
+        folder: for the outputs.
+        outputs: those of a stack, which describe the mirror.
+        interval_s: seconds from round to round.
+        starts_again: whether it is started again where librdkafka aborts it.
+    """
+    path = folder / "outputs.json"
+    path.write_text(json.dumps(outputs), encoding="utf-8")
+    found = FollowProcess([sys.executable, "-m", "benchmarks.follow.process", str(path), str(interval_s)], starts_again)
+    thread = threading.Thread(target=found.collect, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        found.end()
+        thread.join(END_WITHIN_S)

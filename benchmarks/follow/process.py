@@ -32,6 +32,7 @@ def reporting(metrics: FollowMetrics, stopped: Callable[[], bool]) -> Callable[[
                 "began": metrics.ended - (metrics.seconds or 0.0),
                 "ended": metrics.ended,
                 "positions": dict(reported.positions),
+                "groups": reported.groups,
                 "cpu_s": time.process_time(),
                 "peak_mib": peak_mib(),
             }

@@ -5,6 +5,7 @@ nor the result.
 """
 
 import random
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from confluent_kafka import KafkaException
 from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, Clusters
 from benchmarks.follow import judging, many_groups, mirror
 from benchmarks.follow.judging import Row, TargetReading
-from benchmarks.follow.mirror import FollowProcess, following
+from benchmarks.follow.mirror import FollowProcess, following, outputs
 from benchmarks.follow.traffic import COMPACTED, DISTANCES, TRANSACTIONAL, Place, Rates, Traffic
 from kafka import checkpoints, group_commits
 from kafka.cluster import Cluster
@@ -23,6 +24,7 @@ from ops.recovery.mirror_context import MirrorContext
 
 LAST_S = 1.0
 COUNTS = ("skipped", "readAgain", "lastSecond", "sinceRound", "mirrorMakerSkipped", "mirrorMakerReadAgain")
+LAST_ROUNDS = 20  # whose median is kept
 SET_AFTER_S = 3.0
 """Seconds from the end of the source until groups go on: the fastest failover stops the mirror before it sets them."""
 SETTLED_WITHIN_S, TRANSLATED_WITHIN_S = 180.0, 30.0
@@ -82,8 +84,9 @@ class Site:
         self._fill(case, topics)
         places = [(topic, at) for topic, partitions in topics.items() for at in range(partitions)]
         rates = Rates.of_seed(chance, topics)
+        declared = outputs(self.clusters, list(TOPICS), list(DISTANCES))
         with (
-            following(self.clusters, list(TOPICS), list(DISTANCES), self.interval_s) as follower,
+            following(self.clusters.folder, declared, self.interval_s) as follower,
             self.traffic.flowing(rates, topics, chance),
         ):
             self._settle(follower, places)
@@ -184,6 +187,7 @@ class Site:
         self.reading.forget(place for place in places if COMPACTED in place[0])
         self.reading.read(places)
         last = max((one for one in list(follower.rounds) if one.ended <= killed), key=lambda one: one.began)
+        took = statistics.median(one.ended - one.began for one in follower.rounds[-LAST_ROUNDS:])
         rows = []
         logs = self.reading.logs
         sources = {place: judging.source_offsets(self.traffic.logs[place], logs[place]) for place in places}
@@ -197,7 +201,8 @@ class Site:
                     "lastSecond": 0,
                     "sinceRound": 0,
                 }
-                row |= {"mirrorMakerSkipped": 0, "mirrorMakerReadAgain": 0, "roundAgeS": round(killed - last.began, 2)}
+                row |= {"mirrorMakerSkipped": 0, "mirrorMakerReadAgain": 0}
+                row |= {"roundAgeS": round(killed - last.began, 2), "roundS": round(took, 2)}
                 for place in (place for place in places if place[0] == topic):
                     there = logs[place]
                     read_up_to = self.traffic.read_up_to(group, place, killed)
