@@ -20,10 +20,11 @@ from types import MappingProxyType
 from typing import Any
 
 import httpx
+import psutil
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.certificates import CLIENTS, Certificates
-from sandbox.operator.java_processes import properties
+from sandbox.operator.java_processes import kafka_version, properties
 from sandbox.processes import HOST, Processes, free_ports
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools
@@ -80,6 +81,7 @@ class Clusters:
     with_worker: bool = True
     far: FarListener | None = None
     source_settings: Mapping[str, object] = field(default_factory=dict)
+    features_of: str | None = None
 
     @cached_property
     def certificates(self) -> Certificates:
@@ -205,17 +207,23 @@ class Clusters:
         (self.folder / "client.properties").write_text(properties(self.java_client()), encoding="utf-8")
         for name in (SOURCE, TARGET):
             path = self._write(name, self._broker(name))
-            self.tool("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", path)
+            features = ["--release-version", self.features_of] if self.features_of else []
+            self.tool("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", path, *features)
             self.start_broker(name)
         for name in (SOURCE, TARGET):
             self.wait_for_broker(name)
         if self.with_worker:
             self.start_worker()
 
-    def start_broker(self, name: str) -> None:
-        """Start a broker, also after its end, without waiting for it."""
+    def start_broker(self, name: str, *, version: str | None = None) -> None:
+        """Start a broker, also after its end and with another version of Kafka, without waiting for it."""
         path = str(self.folder / f"{name}.properties")
-        self._run(name, self.command("kafka.Kafka", path, heap_mib=self.broker_heap_mib))
+        self._run(name, self.command("kafka.Kafka", path, heap_mib=self.broker_heap_mib, version=version))
+
+    def broker_version(self, name: str) -> str:
+        """Version of Kafka whose jars a broker runs."""
+        words = psutil.Process(self.pid(name)).cmdline()
+        return kafka_version(Path(words[words.index("-cp") + 1]).parent)
 
     def wait_for_broker(self, name: str) -> None:
         """Wait until a broker answers; raises BenchmarkError."""
@@ -312,15 +320,20 @@ def running(
     with_worker: bool = True,
     far: FarListener | None = None,
     source_settings: Mapping[str, object] = MappingProxyType({}),
+    features_of: str | None = None,
 ) -> Iterator[Clusters]:
-    """The clusters and the worker, ready; stopped and removed at the end, whatever ends it."""
+    """The clusters and the worker, ready; stopped and removed at the end, whatever ends it.
+
+    `features_of` is the version whose features the brokers have, so that they can change to it and back; None for those
+    of their own version.
+    """
     with tempfile.TemporaryDirectory(prefix="rt-inventory-benchmark-") as name:
         state = SandboxState(Path(name) / "state")
         state.create()
         names = (SOURCE, TARGET, f"{SOURCE}.controller", f"{TARGET}.controller", WORKER)
         ports = dict(zip(names, free_ports(len(names)), strict=True))
         place = tools, Path(name), Processes(state), ports
-        clusters = Clusters(*place, worker_settings, broker_heap_mib, with_worker, far, source_settings)
+        clusters = Clusters(*place, worker_settings, broker_heap_mib, with_worker, far, source_settings, features_of)
         try:
             clusters.start()
             yield clusters

@@ -88,7 +88,13 @@ class Soak:
     """The mirror, its traffic, and the runs of the job over it."""
 
     def __init__(
-        self, clusters: Clusters, folder: Path, *, source: str | None = None, traffic: Traffic | None = None
+        self,
+        clusters: Clusters,
+        folder: Path,
+        *,
+        source: str | None = None,
+        traffic: Traffic | None = None,
+        followed: bool = False,
     ) -> None:
         """Flow between the clusters.
 
@@ -97,11 +103,13 @@ class Soak:
             folder: for requests and reports.
             source: address by which mirror and job reach the source, if not that of its clients.
             traffic: of the source, if it is more than the soak's.
+            followed: whether a follower sets the groups on the target in place of MirrorMaker, as with `exactOffsets`.
         """
         self.clusters = clusters
         self.folder = folder
         self.source = source or clusters.bootstrap(SOURCE)
         self.traffic = traffic or Traffic(dict(clusters.client(SOURCE)))
+        self.followed = followed
         self.sides = {side: Reading(dict(clusters.client(side))) for side in (SOURCE, TARGET)}
         self.restarts: list[Restart] = []
         self.rows: list[dict[str, Any]] = []
@@ -247,6 +255,8 @@ class Soak:
                 "connect_url": worker,
                 "connectors": list(CONNECTORS),
                 "offset_storage_topic": "worker-offsets",
+                "sync_group_offsets": not self.followed,
+                "exact_offsets": self.followed,
             },
             # Copies made again by a worker that was killed are to be counted, not to fail the run.
             "limits": {"mirror_wait_seconds": MIRROR_WAIT_S, "duplicates_max": 10**9, "reread_records_max": 10**9},
@@ -276,7 +286,7 @@ class Soak:
             "checkpoints.topic.replication.factor": "1",
             "offset.lag.max": "50",
             "sync.topic.acls.enabled": "false",
-            "sync.group.offsets.enabled": "true",
+            "sync.group.offsets.enabled": str(not self.followed).lower(),
             "sync.group.offsets.interval.seconds": "2",
             "emit.checkpoints.interval.seconds": "2",
             "refresh.groups.interval.seconds": "5",

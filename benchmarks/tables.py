@@ -204,7 +204,7 @@ def _nemesis(result: dict[str, Any]) -> str:
             _spaced(row["doubled"]),
             _spaced(row["aborted"]),
             ", ".join(f"{number} {state}" for state, number in row.get("audit", {}).items()),
-            row.get("follower", {}).get("exact", ""),
+            (row["follower"] or {}).get("exact", ""),
             "holds" if _nemesis_holds(row) else "does not hold",
         )
         for row in result["rows"]

@@ -2,12 +2,12 @@
 
 Run: `python -m benchmarks.nemesis --seed 1 --minutes 3`. Truth is what the brokers acknowledged to the producers, and a
 plain reading of both sides. In each phase a random schedule cuts, delays and resets the line between the sites, and
-stops or kills the brokers and the worker, lets the disk of a broker be full, renews certificates, rolls the worker to
-the other version of Kafka, lets members leave their groups, adds partitions, creates a topic again, and turns a
-producer's clock. Then all of it is healed, and the job must find what is true, to the record: nothing acknowledged is
-lost, no group skips. The same seed has the same faults. Needs no running sandbox, uses free ports of 127.0.0.1, stops
-by itself and leaves nothing but the results file. That keeps the rows of other seeds, so that many seeds can be run a
-few at a time.
+stops or kills the brokers and the worker, lets the disk of a broker be full, renews certificates, rolls brokers and
+worker to the other version of Kafka, lets members leave their groups, adds partitions, creates a topic again, and
+turns a producer's clock. Then all of it is healed, and the job must find what is true, to the record: nothing
+acknowledged is lost, no group skips. In odd seeds a follower sets the groups on the target, in even ones MirrorMaker.
+The same seed has the same faults. Needs no running sandbox, uses free ports of 127.0.0.1, stops by itself and leaves
+nothing but the results file. That keeps the rows of other seeds, so that many seeds can be run a few at a time.
 """
 
 import argparse
@@ -41,7 +41,7 @@ from benchmarks.soak import CONNECTORS, WORKER_SETTINGS, Soak
 from sandbox.network import Conditions, NetworkError
 from sandbox.operator.java_processes import kafka_version
 from sandbox.processes import ProcessError
-from sandbox.toolchain import ToolchainError, Tools, locate
+from sandbox.toolchain import ToolchainError, Tools, locate, pins
 
 RESULT = tables.RESULTS / "nemesis.json"
 MINUTES, ANSWER_S = 3.0, 150.0
@@ -101,7 +101,7 @@ class Nemesis:
                 if fault.on == CLIENTS:
                     self._traffic.renew(client(self._clusters))
             case Fault.ROLL:
-                self.maintenance.roll()
+                self.maintenance.roll(fault.on)
 
     def _end(self, fault: ScheduledFault) -> None:
         match fault.fault:
@@ -109,14 +109,14 @@ class Nemesis:
                 self._line.change(Conditions())
             case Fault.PAUSE:
                 os.kill(self._clusters.pid(fault.on), signal.SIGCONT)
-            case Fault.KILL | Fault.RENEW | Fault.ROLL if fault.on == WORKER:
-                self.maintenance.start_worker()
-            case Fault.KILL:
-                self._clusters.start_broker(fault.on)
+            case Fault.KILL | Fault.ROLL:
+                self.maintenance.start(fault.on)
+            case Fault.RENEW if fault.on == WORKER:
+                self.maintenance.start(fault.on)
             case Fault.FULL_DISK if self._clusters.processes.alive(fault.on):
                 self._fill_disk(fault.on, full=False)
             case Fault.FULL_DISK:
-                self._clusters.start_broker(fault.on)
+                self.maintenance.start(fault.on)
             case Fault.LEAVE:
                 self._traffic.away.remove(fault.on)
             case Fault.AHEAD | Fault.BEHIND:
@@ -138,7 +138,7 @@ class Nemesis:
         for name in (SOURCE, TARGET):
             clusters.wait_for_broker(name)
         if not clusters.processes.alive(WORKER):  # it ends where it has no cluster for too long
-            self.maintenance.start_worker()
+            self.maintenance.start(WORKER)
         clusters.wait_for_worker()
         self.maintenance.require_newest()
         end = time.monotonic() + RUNS_WITHIN_S
@@ -181,10 +181,11 @@ def ran(tools: Tools, seed: int, minutes: float) -> dict[str, Any]:
     with (
         tempfile.TemporaryDirectory(prefix="rt-inventory-nemesis-") as folder,
         toxiproxy_line(tools, Path(folder)) as line,
-        running(tools, WORKER_SETTINGS, far=line.far) as clusters,
+        running(tools, WORKER_SETTINGS, far=line.far, features_of=pins.KAFKA_BEFORE) as clusters,
     ):
         traffic = NemesisTraffic(client(clusters), answer_s=ANSWER_S)
-        soak = Soak(clusters, Path(folder), source=line.far.bootstrap, traffic=traffic)
+        followed = seed % 2 == 1
+        soak = Soak(clusters, Path(folder), source=line.far.bootstrap, traffic=traffic, followed=followed)
         soak.prepare()
         nemesis, watchers = Nemesis(soak, traffic, line, seed), Watchers(soak, Path(folder))
         with watchers.running():
@@ -205,7 +206,7 @@ def ran(tools: Tools, seed: int, minutes: float) -> dict[str, Any]:
         "doubled": last["truth"].get("doubled", 0),
         "aborted": last["truth"].get("aborted", 0),
         "shared": watched["shared"],
-        "workerVersion": nemesis.maintenance.version,
+        "versions": nemesis.maintenance.versions,
         "cpuSeconds": round(cpu_s),
         "audit": watched["audit"],
         "follower": watched["follower"],

@@ -1,7 +1,8 @@
-"""What operators do to a mirror in use: certificates renewed, and the worker rolled to another version of Kafka.
+"""What operators do to a mirror in use: certificates renewed, brokers and worker rolled to another version of Kafka.
 
 A broker reads its renewed certificate while it runs (AlterConfigs); the worker is started again for its own, as Strimzi
-does. `make setup` installs workers of two versions, those that Strimzi runs, and brokers of one: only workers roll.
+does. The two versions are those that Strimzi runs; brokers are formatted for the features of the former one, as they
+are while both of them run.
 """
 
 import os
@@ -29,41 +30,45 @@ class Maintenance:
 
     def __init__(self, clusters: Clusters) -> None:
         self._clusters = clusters
-        self.version = pins.KAFKA
-        """That the worker is to run."""
+        self.versions = dict.fromkeys((SOURCE, TARGET, WORKER), pins.KAFKA)
+        """That brokers and worker are to run."""
 
     def renew(self, owner: str) -> None:
         """Give an owner a new certificate: the worker ends for it, a broker is asked to read it."""
         self._clusters.certificates.renew(owner)
         if owner == WORKER:
-            self._end_worker()
+            self._end(WORKER)
         elif owner in (SOURCE, TARGET):
             with suppress(KafkaException, TimeoutError):  # it may be starting: it reads the file then
                 self._let_read(owner, BEGUN_WITHIN_S)
 
-    def roll(self) -> None:
-        """Let the worker end; it is started with the other version."""
-        self.version = NEXT[self.version]
-        self._end_worker()
+    def roll(self, name: str) -> None:
+        """Let a broker or the worker end; it is started with the other version."""
+        self.versions[name] = NEXT[self.versions[name]]
+        self._end(name)
 
-    def start_worker(self) -> None:
-        """Start the worker; one that has not ended yet is killed, as after the grace period of a pod."""
-        if self._clusters.processes.alive(WORKER):
-            self._clusters.processes.kill(WORKER)
-        self._clusters.start_worker(wait=False, version=self.version)
+    def start(self, name: str) -> None:
+        """Start a broker or the worker; one that has not ended yet is killed, as after the grace period of a pod."""
+        if self._clusters.processes.alive(name):
+            self._clusters.processes.kill(name)
+        if name == WORKER:
+            self._clusters.start_worker(wait=False, version=self.versions[name])
+        else:
+            self._clusters.start_broker(name, version=self.versions[name])
 
     def require_newest(self) -> None:
-        """Raise BenchmarkError unless brokers show their newest certificates and the worker runs its version.
+        """Raise BenchmarkError unless brokers show their newest certificates, and all run their version.
 
-        All of them answer.
+        All of them answer. A broker does not say its version: it is that of the jars with which its process began.
         """
         for broker, listener, port in self._listeners():
             self._require_shown(broker, listener, port)
-        found = ""
+        found = {name: self._clusters.broker_version(name) for name in (SOURCE, TARGET)}
         with suppress(httpx.HTTPError):
-            found = self._clusters.connect("GET", "/")["version"]
-        if found != self.version:
-            raise BenchmarkError(f"worker: must run Kafka {self.version} (got {found or 'no answer'}).")
+            found[WORKER] = self._clusters.connect("GET", "/")["version"]
+        for name, version in self.versions.items():
+            if found.get(name) != version:
+                raise BenchmarkError(f"{name}: must run Kafka {version} (got {found.get(name, 'no answer')}).")
 
     def _require_shown(self, broker: str, listener: str, port: int) -> None:
         """Wait until a listener shows the newest certificate: what it was asked before may have been lost."""
@@ -101,7 +106,7 @@ class Maintenance:
         for future in admin.incremental_alter_configs([resource], request_timeout=within_s).values():
             future.result(within_s)
 
-    def _end_worker(self) -> None:
+    def _end(self, name: str) -> None:
         with suppress(ProcessLookupError):  # it may have ended by itself
-            if self._clusters.processes.alive(WORKER):
-                os.kill(self._clusters.pid(WORKER), signal.SIGTERM)
+            if self._clusters.processes.alive(name):
+                os.kill(self._clusters.pid(name), signal.SIGTERM)

@@ -38,7 +38,7 @@ class Fault(StrEnum):
     RENEW = "renew certificate"
     """A broker reads a new one while it runs, the worker is started again with its own, clients connect again."""
     ROLL = "roll version"
-    """SIGTERM of the worker; started with the other version of Kafka at the end."""
+    """SIGTERM of a broker or the worker; started with the other version of Kafka at the end."""
 
 
 NETWORK = (Fault.CUT, Fault.DELAY, Fault.RESET)
@@ -56,7 +56,7 @@ TARGETS: Mapping[Fault, tuple[str, ...]] = {
     Fault.AHEAD: (CLOCK,),
     Fault.BEHIND: (CLOCK,),
     Fault.RENEW: (*PROCESSES, CLIENTS),
-    Fault.ROLL: (WORKER,),
+    Fault.ROLL: PROCESSES,
 }
 """On what each fault may be."""
 OPERATOR, API_SERVER = "operator", "plane"

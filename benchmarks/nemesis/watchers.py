@@ -1,31 +1,28 @@
-"""What runs along with the nemesis, and is judged at its end: the audit, and the follower of the groups.
+"""What runs along with the nemesis, and is judged at its end: the audit, and where it sets the groups, the follower.
 
 Truth is a plain reading of both sides, and what the members of each group were given.
 """
 
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions
 
-from benchmarks import tables
 from benchmarks.audit import auditing, closed, document
 from benchmarks.clusters import SOURCE, TARGET, BenchmarkError
+from benchmarks.follow.mirror import FollowProcess, FollowRound, following
 from benchmarks.nemesis.traffic import RECREATED, SHARE
 from benchmarks.soak import Soak
 from benchmarks.truth import Entry, Position, TopicPartition, never_read, position
-from kafka.errors import ClusterError
-from ops.errors import OpsError
-from ops.follow.command import FollowMetrics, followed, repeat
-from ops.recovery import mirror_context
 
 BUCKET_S, WITHIN_S, EVERY_S, FOLLOW_EVERY_S = 10, 30, 5, 1.0
 SETTLED_WITHIN_S, ANSWER_S, LOOK_S = 300.0, 30.0, 1.0
+UNSETTLED = ("behind", "active", "foreign", "refused")
+"""States that no position may keep: all records are copied, and nobody else sets or reads a group on the target."""
 CHECKPOINTS = "source.checkpoints.internal"
 ALL = 1 << 62  # a cut behind every offset
 Bucket = tuple[str, int, int]
@@ -90,35 +87,36 @@ def share_differences(
     return [f"{SHARE}: {rule}" for rule, holds in rules.items() if not holds]
 
 
+def is_settled(one: FollowRound) -> bool:
+    """Whether there are exact positions after a round, and none that it leaves to be set."""
+    return one.positions["exact"] > 0 and not any(one.positions[state] for state in UNSETTLED)
+
+
 class Watchers:
     """The audit and the follower of one run."""
 
     def __init__(self, soak: Soak, folder: Path) -> None:
         self._soak, self._folder = soak, folder / "audit"
         self._folder.mkdir()
-        self._metrics = FollowMetrics(self._mirror())
-        self._problems: list[str] = []
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Let both run until the block ends."""
-        ending = threading.Event()
-        follower = threading.Thread(target=self._follow, args=(ending,))
         options = {"bucket": BUCKET_S, "within": WITHIN_S, "every": EVERY_S}
-        with auditing(self._soak.clusters, self._folder, self._soak.request(), **options) as self._audit:
-            follower.start()
-            try:
-                yield
-            finally:
-                ending.set()
-                follower.join(SETTLED_WITHIN_S)
+        with ExitStack() as stack:
+            audit = auditing(self._soak.clusters, self._folder, self._soak.request(), **options)
+            self._audit, self._follower = stack.enter_context(audit), None
+            if self._soak.followed:
+                followed = following(self._folder, self._outputs(), FOLLOW_EVERY_S, starts_again=True)
+                self._follower = stack.enter_context(followed)
+            yield
 
     def judge(self) -> dict[str, Any]:
         """Return the differences between what both say and what is true; all traffic has ended."""
         audit, wrong = self._audited()
-        positions, more = self._followed()
+        positions, more = self._followed(self._follower) if self._follower else (None, [])
         shared, others = self._shared()
-        problems = [*wrong, *more, *others, *self._problems]
+        problems = [*wrong, *more, *others]
         return {"audit": audit, "follower": positions, "shared": shared, "differences": problems}
 
     def _audited(self) -> tuple[dict[str, int], list[str]]:
@@ -149,14 +147,10 @@ class Watchers:
                 states.update(topic["buckets"])
         return dict(sorted(states.items())), wrong
 
-    def _followed(self) -> tuple[dict[str, int], list[str]]:
+    def _followed(self, follower: FollowProcess) -> tuple[dict[str, int], list[str]]:
         """Return how many positions are exact by the follower and in truth, and which groups would skip."""
-        since = time.monotonic()
-        while (last := self._metrics.last) is None or self._metrics.ended - (self._metrics.seconds or 0) < since:
-            if time.monotonic() > since + SETTLED_WITHIN_S:
-                raise BenchmarkError(f"follower: a round must end within {SETTLED_WITHIN_S:.0f} s.")
-            time.sleep(LOOK_S)
-        exact, wrong = 0, list[str]()
+        last, wrong = self._settled(follower)
+        exact = 0
         for group in self._soak.traffic.groups:
             here, there = self._commits(SOURCE, group), self._commits(TARGET, group)
             for tp, committed in here.items():
@@ -173,7 +167,17 @@ class Watchers:
         claimed = last.positions["exact"]
         if claimed > exact:
             wrong.append(f"follower: {claimed} positions are exact, truth {exact}")
-        return {**last.positions, "trulyExact": exact}, wrong
+        return {**last.positions, "trulyExact": exact, "aborts": follower.aborts}, wrong
+
+    def _settled(self, follower: FollowProcess) -> tuple[FollowRound, list[str]]:
+        """Return the first settled round, else the last with what is wrong; raises BenchmarkError if there is none."""
+        since = time.monotonic()
+        try:
+            return follower.wait_for_round(since, is_settled, SETTLED_WITHIN_S), []
+        except BenchmarkError as error:
+            if not follower.rounds or follower.rounds[-1].began < since:
+                raise
+            return follower.rounds[-1], [str(error)]
 
     def _shared(self) -> tuple[int, list[str]]:
         """Return how many records the share group was given, and what is wrong with what is known of it elsewhere."""
@@ -193,15 +197,7 @@ class Watchers:
         ledger = self._soak.traffic.ledger
         return sorted(tp for tp in {*ledger.committed, *ledger.aborted} if tp[0] != RECREATED)
 
-    def _follow(self, ending: threading.Event) -> None:
-        try:
-            with followed(self._metrics.pair) as follower:
-                repeat(follower, self._metrics, FOLLOW_EVERY_S, ending.is_set)
-        except (ClusterError, OpsError, KafkaException) as error:
-            self._problems.append(f"follower: must run on (got {error})")
-            tables.log(self._problems[-1])
-
-    def _mirror(self) -> mirror_context.MirrorContext:
+    def _outputs(self) -> dict[str, Any]:
         """The mirror as a stack's outputs describe it."""
         request = self._soak.request()
         request["mirror"] |= {
@@ -211,5 +207,4 @@ class Watchers:
             "offset_syncs_topic": {"name": "mm2-offset-syncs.target.internal", "location": "source"},
         }
         name = request["mirror"]["name"]
-        outputs = {"verificationRequests": {name: request}, "mirrors": {name: {"active": "source"}}}
-        return mirror_context.of_outputs("nemesis", outputs, name, {})
+        return {"verificationRequests": {name: request}, "mirrors": {name: {"active": "source"}}}

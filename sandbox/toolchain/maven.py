@@ -25,8 +25,9 @@ KAFKA = (
     f"org.apache.kafka:connect-json:{pins.KAFKA}",
     f"org.apache.logging.log4j:log4j-slf4j-impl:{pins.LOG4J}",
 )
-# What runs a Connect worker, and no more.
+# What runs a broker and a Connect worker, and no more.
 KAFKA_BEFORE = (
+    f"org.apache.kafka:kafka_{pins.SCALA}:{pins.KAFKA_BEFORE}",
     f"org.apache.kafka:connect-runtime:{pins.KAFKA_BEFORE}",
     f"org.apache.kafka:connect-mirror:{pins.KAFKA_BEFORE}",
     f"org.apache.kafka:connect-json:{pins.KAFKA_BEFORE}",
@@ -72,7 +73,7 @@ def kafka(paths: ToolchainPaths) -> Entry:
 
 
 def kafka_before(paths: ToolchainPaths) -> Entry:
-    """Connect and MirrorMaker 2 of the Kafka version before."""
+    """Broker, Connect and MirrorMaker 2 of the Kafka version before."""
     return _entry(paths, "kafka-before", pins.KAFKA_BEFORE, KAFKA_BEFORE)
 
 
@@ -125,7 +126,7 @@ def steps(paths: ToolchainPaths) -> list[Step]:
     """One step a set of jars, one after the other: Maven's local repository is not made for two at once."""
     return [
         _step(paths, kafka(paths), f"Kafka {pins.KAFKA}", KAFKA, disk_mib=60),
-        _step(paths, kafka_before(paths), f"Kafka {pins.KAFKA_BEFORE} for workers", KAFKA_BEFORE, disk_mib=40),
+        _step(paths, kafka_before(paths), f"Kafka {pins.KAFKA_BEFORE}", KAFKA_BEFORE, disk_mib=60),
         _step(paths, strimzi(paths), f"Strimzi CRD generator {pins.STRIMZI}", STRIMZI, transitive=False, disk_mib=40),
         _step(
             paths,

@@ -30,10 +30,11 @@ def test_every_verdict_is_true_and_nothing_is_lost_whatever_fails(tmp_path: Path
     assert sum(row["faults"].values()) > 0
     assert row["groups"] == sorted([*GROUPS, *GROUP_KINDS, RECREATED_GROUP])
     assert row["audit"]["complete"] > 0
-    assert row["follower"]["exact"] > 0
+    assert (row["follower"] or {}).get("exact", 0) > 0 if seed % 2 else row["follower"] is None
     assert row["shared"] > 0
-    rolls = row["faults"].get("roll version worker", 0)
-    assert row["workerVersion"] == (pins.KAFKA_BEFORE if rolls % 2 else pins.KAFKA)
+    for name, version in row["versions"].items():
+        rolls = row["faults"].get(f"roll version {name}", 0)
+        assert version == (pins.KAFKA_BEFORE if rolls % 2 else pins.KAFKA), name
 
 
 @pytest.mark.sandbox

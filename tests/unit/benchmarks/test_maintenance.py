@@ -62,14 +62,17 @@ class ShownCertificates:
 
     def __init__(self, certificates: Certificates) -> None:
         self.ports = {SOURCE: 1, TARGET: 2}
-        self.certificates, self.version = certificates, pins.KAFKA
+        self.certificates, self.versions = certificates, dict.fromkeys((SOURCE, TARGET, WORKER), pins.KAFKA)
         self.shown = {self.ports[broker]: certificates.newest(broker) for broker in self.ports}
 
     def connect(self, *_: str) -> dict[str, str]:
-        return {"version": self.version}
+        return {"version": self.versions[WORKER]}
+
+    def broker_version(self, name: str) -> str:
+        return self.versions[name]
 
 
-def test_a_broker_that_shows_its_former_certificate_and_a_worker_of_another_version_are_refused(
+def test_a_broker_that_shows_its_former_certificate_and_a_process_of_another_version_are_refused(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clusters = ShownCertificates(certificates)
@@ -87,9 +90,10 @@ def test_a_broker_that_shows_its_former_certificate_and_a_worker_of_another_vers
     assert set(asked) == {TARGET}
     clusters.shown[clusters.ports[TARGET]] = certificates.newest(TARGET)
     found.require_newest()
-    clusters.version = pins.KAFKA_BEFORE
-    with pytest.raises(BenchmarkError, match=rf"worker: must run Kafka {pins.KAFKA} \(got {pins.KAFKA_BEFORE}\)"):
-        found.require_newest()
+    for name in clusters.versions:
+        clusters.versions = {**dict.fromkeys(clusters.versions, pins.KAFKA), name: pins.KAFKA_BEFORE}
+        with pytest.raises(BenchmarkError, match=rf"{name}: must run Kafka {pins.KAFKA} \(got {pins.KAFKA_BEFORE}\)"):
+            found.require_newest()
 
 
 def test_clients_connect_again_once_their_certificate_is_renewed() -> None:

@@ -1,11 +1,14 @@
 """The faults of a nemesis: the same for a seed, within the time, never two at once on one target."""
 
 import json
+import sys
+import threading
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
+from benchmarks.follow.mirror import FollowProcess, FollowRound
 from benchmarks.nemesis.__main__ import with_others
 from benchmarks.nemesis.schedule import (
     COMMAND_AT_S,
@@ -16,8 +19,10 @@ from benchmarks.nemesis.schedule import (
     recovery_schedule,
     schedule,
 )
-from benchmarks.nemesis.watchers import BUCKET_S, faulty_buckets, is_exact
+from benchmarks.nemesis.watchers import BUCKET_S, UNSETTLED, faulty_buckets, is_exact, is_settled
 from benchmarks.truth import Ledger, position
+from ops.follow.follower import STATES
+from tests.support.waiting import wait_until
 
 SEEDS = range(50)
 
@@ -107,3 +112,39 @@ def test_a_position_is_exact_if_nothing_is_skipped_or_read_again() -> None:
     assert not is_exact(position(source, target, 2, 0, 6), 6), "it skips the first"
     doubled = [*target, (8, b"a")]
     assert is_exact(position(source, doubled, 2, 1, 6), 6), "that the mirror has copied it twice is another fault"
+
+
+def test_a_round_that_leaves_a_position_to_be_set_or_has_none_that_is_exact_is_not_the_last() -> None:
+    def of(**positions: int) -> FollowRound:
+        return FollowRound(0.0, 1.0, {**dict.fromkeys(STATES, 0), **positions}, groups=1, cpu_s=0.0, peak_mib=0)
+
+    assert is_settled(of(exact=1, unproven=1, unknown=1))
+    assert not is_settled(of(unproven=1))
+    assert not any(is_settled(of(exact=1, **{state: 1})) for state in UNSETTLED)
+
+
+@pytest.mark.parametrize(("end", "aborts"), [("abort()", 1), ("_exit(3)", 0)])
+def test_a_follower_that_librdkafka_aborts_is_started_again_and_none_that_fails(
+    tmp_path: Path, end: str, aborts: int
+) -> None:
+    row = {"began": 1.0, "ended": 2.0, "positions": {}, "groups": 0, "cpu_s": 0.0, "peak_mib": 0}
+    marker = tmp_path / "started"
+    program = (
+        f"import os, pathlib, time; print({json.dumps(row)!r}, flush=True); at = pathlib.Path({str(marker)!r})\n"
+        f"if not at.exists(): at.touch(); os.{end}\n"
+        "time.sleep(60)"
+    )
+    follower = FollowProcess([sys.executable, "-c", program], starts_again=True)
+    thread = threading.Thread(target=follower.collect)
+    thread.start()
+    try:
+        if aborts:
+            wait_until("the second process has printed a round", lambda: len(follower.rounds) == 2)
+        else:
+            thread.join(30)
+    finally:
+        follower.end()
+        thread.join(30)
+    assert not thread.is_alive()
+    assert (follower.aborts, len(follower.rounds)) == (aborts, aborts + 1)
+    assert follower.child.poll() is not None

@@ -33,11 +33,12 @@ def test_both_versions_are_installed_in_folders_of_their_own(machine: Machine) -
     assert tools.kafka_versions[pins.KAFKA_BEFORE] != tools.kafka_libs
 
 
-def test_the_other_version_has_what_a_worker_needs_and_no_broker(machine: Machine) -> None:
+def test_the_other_version_has_what_a_broker_and_a_worker_need_and_no_tools(machine: Machine) -> None:
     ensure(machine.paths, ["kafka-before"])
     pom = next((machine.paths.cache / "kafka-before").rglob("pom.xml")).read_text(encoding="utf-8")
-    assert all(name in pom for name in ("connect-runtime", "connect-mirror", "connect-json", pins.KAFKA_BEFORE))
-    assert "kafka_" not in pom
+    names = (f"kafka_{pins.SCALA}", "connect-runtime", "connect-mirror", "connect-json", pins.KAFKA_BEFORE)
+    assert all(name in pom for name in names)
+    assert "kafka-tools" not in pom
     assert pins.KAFKA not in pom
 
 
