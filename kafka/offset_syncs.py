@@ -139,12 +139,17 @@ class OffsetMap:
         self._until = 0
         self._take_over()
 
-    def add_in_front(self, pair: OffsetSync) -> None:
-        """Take in a pair in front of the first one, which the records have proven; a full map takes none."""
-        if self._first and pair.upstream < self._first[0] and len(self) < self.stretches_max:
-            self._first.insert(0, pair.upstream)
-            self._last.insert(0, pair.upstream)
-            self._target.insert(0, pair.downstream)
+    def add_in_front(self, pair: OffsetSync) -> bool:
+        """Take in a pair in front of the first one, which the records have proven; return whether it was taken.
+
+        A full map takes none.
+        """
+        if not self._first or pair.upstream >= self._first[0] or len(self) >= self.stretches_max:
+            return False
+        self._first.insert(0, pair.upstream)
+        self._last.insert(0, pair.upstream)
+        self._target.insert(0, pair.downstream)
+        return True
 
     def clear(self) -> None:
         """Forget everything: the topic was created again on one of the sides."""

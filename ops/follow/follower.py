@@ -33,7 +33,8 @@ STATES = ("exact", "behind", "unproven", "unknown", "active", "foreign", "refuse
 """What a position can be, see `Round`."""
 STRETCHES_AT_ONCE = 200
 COMPARED_WITHIN_S = 0.5
-"""Groups at several places of a partition need several comparisons, and none begins in a round after so long."""
+"""Groups at several places of a partition, or far in front of all syncs, need several comparisons; none begins in a
+round after so long."""
 LOOKED_AGAIN_EVERY = 30
 """Rounds in which each position that is set already is read once on the target: MirrorMaker or a tool may move it."""
 CHECKPOINTS_EVERY = 5
@@ -103,7 +104,7 @@ class Follower:
         between = self._translate()
         try:
             if between and lost is None:
-                self._compare(between)
+                self._prove(between)
         except ClusterError as error:  # a partition without a leader keeps no group of the others from being set
             lost = error
         set_offsets, more = self._set()
@@ -236,32 +237,46 @@ class Follower:
             self._maps[tp].has_repeated()
             self._forget_positions(tp)
 
-    def _translate(self) -> dict[TopicPartition, dict[Pairs, list[Position]]]:
-        """Find the images of all positions that are not exact yet, by the offset syncs.
+    def _translate(self, *, only_unknown: bool = False) -> dict[TopicPartition, dict[Pairs, list[Position]]]:
+        """Find the images of all positions that are not exact yet, or only of unknown ones, by the offset syncs.
 
-        Return those that lie between two syncs: the records may prove more of them.
+        Return those that lie between two syncs or in front of all: the records may prove more of them.
         """
         between: dict[TopicPartition, dict[Pairs, list[Position]]] = {}
         for of_group in self._positions.values():
             for tp, one in of_group.items():
-                if one.state == "exact" and one.wanted is not None:
+                if one.state != "unknown" and (only_unknown or (one.state == "exact" and one.wanted is not None)):
                     continue
                 pairs = one.find(self._maps.get(tp) if tp.topic in self._there else None)
                 if pairs is not None:
                     between.setdefault(tp, {}).setdefault(pairs, []).append(one)
         return between
 
-    def _compare(self, between: Mapping[TopicPartition, Mapping[Pairs, list[Position]]]) -> None:
-        """Compare the records of as many stretches as the time allows, those of a partition one after the other."""
-        until = time.monotonic() + COMPARED_WITHIN_S
+    def _prove(self, between: Mapping[TopicPartition, Mapping[Pairs, list[Position]]]) -> None:
+        """Compare the records of as many stretches as the time allows."""
         self._stretches.retain({(tp, following) for tp, of_pairs in between.items() for _, following in of_pairs})
-        for turn in range(max(map(len, between.values()))):
-            if turn and time.monotonic() > until:
-                return
-            self._compare_stretches({tp: of for tp, of in between.items() if turn < len(of)}, self._rounds + turn)
+        until = time.monotonic() + COMPARED_WITHIN_S
+        while self._compare(between, until) and time.monotonic() < until:
+            between = self._translate(only_unknown=True)
 
-    def _compare_stretches(self, between: Mapping[TopicPartition, Mapping[Pairs, list[Position]]], turn: int) -> None:
-        """Compare the records of some stretches: of each partition one, of all partitions so many, in their turn."""
+    def _compare(self, between: Mapping[TopicPartition, Mapping[Pairs, list[Position]]], until: float) -> bool:
+        """Compare the stretches of a partition one after the other, those of all partitions at once.
+
+        Return whether some have been proven in front of all that was known, and others lie further in front.
+        """
+        nearer = False
+        for turn in range(max(map(len, between.values()), default=0)):
+            if turn and time.monotonic() > until:
+                break
+            more = {tp: of for tp, of in between.items() if turn < len(of)}
+            nearer = self._compare_stretches(more, self._rounds + turn) or nearer
+        return nearer
+
+    def _compare_stretches(self, between: Mapping[TopicPartition, Mapping[Pairs, list[Position]]], turn: int) -> bool:
+        """Compare the records of some stretches: of each partition one, of all partitions so many, in their turn.
+
+        Return as `_compare`.
+        """
         places = sorted(between)
         start = turn * STRETCHES_AT_ONCE % len(places) if len(places) > STRETCHES_AT_ONCE else 0
         chosen: dict[Stretch, list[Position]] = {}
@@ -271,15 +286,16 @@ class Follower:
             positions = between[tp][pairs]
             offsets = [one.upstream for one in positions]
             chosen[self._stretches.chosen(tp, self._remote(tp), pairs, offsets)] = positions
-        compared = self._compared(chosen)
+        compared, nearer = self._compared(chosen), False
         for stretch, positions in chosen.items():
             records = compared[stretch.source]
             for one in positions:
                 one.compare(records, stretch.wanted if stretch.anchor is None else 0)
             if any(one.state == "unknown" for one in positions) and (pair := records.first_pair()):
-                self._maps[stretch.source].add_in_front(pair)  # they lie further in front
+                nearer = self._maps[stretch.source].add_in_front(pair) or nearer  # they lie further in front
                 self._changed.add(stretch.source)
             self._stretches.learn(stretch, records, exact=all(one.state == "exact" for one in positions))
+        return nearer
 
     def _compared(self, stretches: Iterable[Stretch]) -> Mapping[TopicPartition, ComparedRecords]:
         if self._comparison is None:

@@ -33,8 +33,8 @@ RECORDS_MAX = 5000
 """Records of a partition that are read for one round, on each side."""
 IN_FRONT = 100
 """Source offsets in front of those that are compared from the next pair back: is a record there twice?"""
-REACH = RECORDS_MAX - IN_FRONT
-"""Source offsets in front of the first pair that are compared in one round."""
+REACH = RECORDS_MAX - IN_FRONT - 1
+"""Source offsets in front of a pair that are compared at once, the record of the pair itself left out."""
 READ_WITHIN_S = 5.0
 _ALL = 1 << 62
 _FETCH = {

@@ -38,11 +38,9 @@ class Stretches:
         """Return what to compare for positions at these offsets between two pairs."""
         anchor, following = pairs
         first, last = min(offsets), max(offsets)
-        if anchor is None and following is not None:
-            return Stretch(source, target, None, following, max(first, following.upstream - REACH))
         place = source, following
-        if place in self._from_behind:
-            return Stretch(source, target, None, following, first)
+        if following is not None and (anchor is None or place in self._from_behind):
+            return Stretch(source, target, None, following, max(first, following.upstream - REACH))
         whole = source in self._differing or _are_repeated(anchor, following)
         return Stretch(source, target, self._closest(place, anchor, first), following, last, whole)
 

@@ -13,7 +13,7 @@ from kafka.topic_partition import TopicPartition
 from ops.follow import follower
 from ops.follow.follower import Follower
 from ops.follow.kept_maps import KeptMaps
-from ops.follow.record_proof import RecordComparison, Records
+from ops.follow.record_proof import RECORDS_MAX, RecordComparison, Records
 from tests.support.recovery_pair import Side, known
 from tests.unit.kafka.test_checkpoints import sync
 from tests.unit.kafka.test_offset_syncs import SimulatedMirror, Step
@@ -43,10 +43,10 @@ class MadeUpRecords(RecordComparison):
         found = {}
         for tp, (start, end) in wanted.items():
             rows = sorted((at_source if side.side.role == "source" else on_target).items())
-            found[tp] = Records(complete=True)
-            for at, record in rows:
-                if start <= at < end:
-                    found[tp].add(at, record if record % 3 else 0)
+            held = [row for row in rows if start <= row[0] < end]
+            found[tp] = Records(complete=len(held) <= RECORDS_MAX)
+            for at, record in held:
+                self._take(found[tp], at, end, record if record % 3 else 0)
         return found
 
 

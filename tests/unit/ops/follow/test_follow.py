@@ -17,8 +17,8 @@ from kafka.cluster import Cluster
 from kafka.errors import ClusterError
 from ops.cli import app
 from ops.errors import OpsError
-from ops.follow import command, stretches
-from ops.follow.record_proof import ComparedRecords, Proof, Records
+from ops.follow import command, follower
+from ops.follow.record_proof import RECORDS_MAX, ComparedRecords, Proof, Records
 from ops.metrics.command import serving
 from ops.recovery import mirror_context
 from ops.recovery.group_offsets import FOLLOWED
@@ -146,15 +146,18 @@ def test_a_position_in_front_of_all_that_is_copied_is_left_and_unknown(
     assert followed.round() == {"unknown": 1}, "the same records are not read again"
 
 
-def test_far_in_front_of_all_syncs_the_records_decide_after_some_rounds(
-    followed: Followed, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("within_s", "rounds"), [(0.0, [{"exact": 1, "unknown": 1}, {"exact": 2}]), (60.0, [{"exact": 2}])]
+)
+def test_farther_in_front_of_all_syncs_than_is_read_at_once_the_records_decide_as_the_time_allows(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch, within_s: float, rounds: list[dict[str, int]]
 ) -> None:
-    monkeypatch.setattr(stretches, "REACH", 50)
-    followed.copies((simulated.BUSY, 1), (simulated.GAP, 7), (simulated.RECORD, 150), (simulated.FREE, 1))
+    monkeypatch.setattr(follower, "COMPARED_WITHIN_S", within_s)
+    followed.copies((simulated.BUSY, 1), (simulated.GAP, 7), (simulated.RECORD, RECORDS_MAX + 100), (simulated.FREE, 1))
     followed.stands(20)
-    followed.stands(140, "nearer")
-    assert [followed.round() for _ in range(2)] == [{"exact": 1, "unknown": 1}, {"exact": 2}]
-    assert (followed.at(), followed.at("nearer")) == (13, 133)
+    followed.stands(RECORDS_MAX, "nearer")
+    assert [followed.round() for _ in rounds] == rounds
+    assert (followed.at(), followed.at("nearer")) == (13, RECORDS_MAX - 7)
 
 
 def test_what_retention_has_left_on_the_target_alone_is_not_skipped(followed: Followed) -> None:
