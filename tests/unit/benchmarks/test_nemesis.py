@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.follow import mirror
 from benchmarks.follow.mirror import FollowProcess, FollowRound
 from benchmarks.nemesis.__main__ import with_others
 from benchmarks.nemesis.schedule import (
@@ -123,28 +124,33 @@ def test_a_round_that_leaves_a_position_to_be_set_or_has_none_that_is_exact_is_n
     assert not any(is_settled(of(exact=1, **{state: 1})) for state in UNSETTLED)
 
 
-@pytest.mark.parametrize(("end", "aborts"), [("abort()", 1), ("_exit(3)", 0)])
-def test_a_follower_that_librdkafka_aborts_is_started_again_and_none_that_fails(
-    tmp_path: Path, end: str, aborts: int
+@pytest.mark.parametrize(
+    ("ends", "rounds", "aborts"), [(["abort()"], 2, 1), (["abort()", "_exit(1)"], 2, 1), (["_exit(1)"], 1, 0)]
+)
+def test_a_follower_that_librdkafka_aborts_is_started_until_it_has_a_round_and_none_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: list[str], rounds: int, aborts: int
 ) -> None:
+    monkeypatch.setattr(mirror, "AGAIN_AFTER_S", 0.01)
     row = {"began": 1.0, "ended": 2.0, "positions": {}, "groups": 0, "cpu_s": 0.0, "peak_mib": 0}
-    marker = tmp_path / "started"
+    left = tmp_path / "left"
+    left.write_text("\n".join(ends), encoding="utf-8")
     program = (
-        f"import os, pathlib, time; print({json.dumps(row)!r}, flush=True); at = pathlib.Path({str(marker)!r})\n"
-        f"if not at.exists(): at.touch(); os.{end}\n"
-        "time.sleep(60)"
+        f"import os, pathlib, time; at = pathlib.Path({str(left)!r}); end, _, rest = at.read_text().partition(chr(10))\n"
+        f"if len(at.read_text()) in ({len(left.read_text())}, 0): print({json.dumps(row)!r}, flush=True)\n"
+        "at.write_text(rest); exec('os.' + end if end else 'time.sleep(60)')"
     )
     follower = FollowProcess([sys.executable, "-c", program], starts_again=True)
     thread = threading.Thread(target=follower.collect)
     thread.start()
     try:
         if aborts:
-            wait_until("the second process has printed a round", lambda: len(follower.rounds) == 2)
+            wait_until("the last process has printed a round", lambda: len(follower.rounds) == rounds)
         else:
             thread.join(30)
+            assert follower.is_over
     finally:
         follower.end()
         thread.join(30)
     assert not thread.is_alive()
-    assert (follower.aborts, len(follower.rounds)) == (aborts, aborts + 1)
+    assert (follower.aborts, len(follower.rounds)) == (aborts, rounds)
     assert follower.child.poll() is not None
