@@ -24,7 +24,7 @@ from ops.recovery.mirror_context import MirrorContext
 
 LAST_S = 1.0
 COUNTS = ("skipped", "readAgain", "lastSecond", "sinceRound", "mirrorMakerSkipped", "mirrorMakerReadAgain")
-LAST_ROUNDS = 20  # whose median is kept
+LAST_ROUNDS = 20  # before the source is killed, of which the row tells
 SET_AFTER_S = 3.0
 """Seconds from the end of the source until groups go on: the fastest failover stops the mirror before it sets them."""
 SETTLED_WITHIN_S, TRANSLATED_WITHIN_S = 180.0, 30.0
@@ -187,7 +187,9 @@ class Site:
         self.reading.forget(place for place in places if COMPACTED in place[0])
         self.reading.read(places)
         last = max((one for one in list(follower.rounds) if one.ended <= killed), key=lambda one: one.began)
-        took = statistics.median(one.ended - one.began for one in follower.rounds[-LAST_ROUNDS:])
+        rounds = [one for one in list(follower.rounds) if one.ended <= killed][-LAST_ROUNDS:]
+        took = statistics.median(one.ended - one.began for one in rounds)
+        not_exact = sum(one.positions["exact"] < sum(one.positions.values()) for one in rounds)
         rows = []
         logs = self.reading.logs
         sources = {place: judging.source_offsets(self.traffic.logs[place], logs[place]) for place in places}
@@ -202,7 +204,11 @@ class Site:
                     "sinceRound": 0,
                 }
                 row |= {"mirrorMakerSkipped": 0, "mirrorMakerReadAgain": 0}
-                row |= {"roundAgeS": round(killed - last.began, 2), "roundS": round(took, 2)}
+                row |= {
+                    "roundAgeS": round(killed - last.began, 2),
+                    "roundS": round(took, 2),
+                    "roundsNotExact": not_exact,
+                }
                 for place in (place for place in places if place[0] == topic):
                     there = logs[place]
                     read_up_to = self.traffic.read_up_to(group, place, killed)

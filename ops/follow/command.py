@@ -188,18 +188,23 @@ def _timed(follower: Follower, metrics: FollowMetrics) -> Round:
 
 
 def repeat(follower: Follower, metrics: FollowMetrics, interval_s: float, stopped: Stopped) -> None:
-    """Do rounds until asked to end. When they begin to fail, or to succeed again, that is reported once."""
+    """Do rounds until asked to end. When they begin to fail, or to succeed again, that is reported once.
+
+    One after which more positions are unproven is followed by another at once: a group must not wait twice.
+    """
     reported: frozenset[str] = frozenset()
-    failures, began = 0, time.monotonic()
+    failures, began, unproven, is_hurried = 0, time.monotonic(), 0, False
     while True:
-        pause = min(RETRY_MAX_S, interval_s * 2 ** min(failures, 10)) if failures else interval_s
+        pause = min(RETRY_MAX_S, interval_s * 2 ** min(failures, 10)) if failures else interval_s * (not is_hurried)
         while not stopped() and (left := began + pause - time.monotonic()) > 0:
             time.sleep(min(TICK_S, left))
         if stopped():
             return
-        began = time.monotonic()
+        began, before, is_hurried = time.monotonic(), unproven, False
         try:
-            problems, failures = frozenset(_timed(follower, metrics).problems), 0
+            found = _timed(follower, metrics)
+            problems, failures, unproven = frozenset(found.problems), 0, found.positions["unproven"]
+            is_hurried = unproven > before
         except (ClusterError, OpsError, KafkaException) as error:
             problems, failures = frozenset([f"round failed: {error_text(error)}"]), failures + 1
         for problem in sorted(problems - reported):

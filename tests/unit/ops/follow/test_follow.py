@@ -2,7 +2,9 @@
 
 import json
 from array import array
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -18,6 +20,7 @@ from kafka.errors import ClusterError
 from ops.cli import app
 from ops.errors import OpsError
 from ops.follow import command, follower
+from ops.follow.follower import STATES, Round
 from ops.follow.record_proof import RECORDS_MAX, ComparedRecords, Proof, Records
 from ops.metrics.command import serving
 from ops.recovery import mirror_context
@@ -370,6 +373,27 @@ def test_a_mirror_that_is_not_to_be_followed_is_refused(
     assert done.exit_code == 2
     assert "There is nothing to follow now" in done.stderr
     assert ready.at() is None
+
+
+def test_a_round_that_leaves_more_unproven_is_followed_by_another_at_once(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, began, counts = [100.0], list[float](), [0, 2, 2, 3, 1, 1]
+
+    def rounds() -> Round:
+        began.append(clock[0])
+        return Round(
+            positions={**dict.fromkeys(STATES, 0), "unproven": counts[len(began) - 1]}, groups=1, set_offsets=0
+        )
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    monkeypatch.setattr(followed.follower, "round", rounds)
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    metrics = command.FollowMetrics(followed.follower.pair)
+    command.repeat(followed.follower, metrics, 0.5, lambda: len(began) == len(counts))
+    assert [round(later - one, 6) for one, later in pairwise(began)] == [0.5, 0.0, 0.5, 0.0, 0.5]
 
 
 def test_rounds_go_on_after_one_that_fails_and_metrics_tell_their_age(
