@@ -190,7 +190,7 @@ def _timed(follower: Follower, metrics: FollowMetrics) -> Round:
 def repeat(follower: Follower, metrics: FollowMetrics, interval_s: float, stopped: Stopped) -> None:
     """Do rounds until asked to end. When they begin to fail, or to succeed again, that is reported once.
 
-    One after which more positions are unproven is followed by another at once: a group must not wait twice.
+    A short one after which more positions are unproven is followed by another at once.
     """
     reported: frozenset[str] = frozenset()
     failures, began, unproven, is_hurried = 0, time.monotonic(), 0, False
@@ -204,7 +204,7 @@ def repeat(follower: Follower, metrics: FollowMetrics, interval_s: float, stoppe
         try:
             found = _timed(follower, metrics)
             problems, failures, unproven = frozenset(found.problems), 0, found.positions["unproven"]
-            is_hurried = unproven > before
+            is_hurried = unproven > before and time.monotonic() - began < interval_s / 2
         except (ClusterError, OpsError, KafkaException) as error:
             problems, failures = frozenset([f"round failed: {error_text(error)}"]), failures + 1
         for problem in sorted(problems - reported):

@@ -30,7 +30,7 @@ from kafka.topic_partition import TopicPartition
 from ops.recovery.mirror_offsets import record_digest
 
 RECORDS_MAX = 5000
-"""Records of a partition that are read for one round, on each side."""
+"""Records of a partition that are read at once, on each side."""
 IN_FRONT = 100
 """Source offsets in front of those that are compared from the next pair back: is a record there twice?"""
 REACH = RECORDS_MAX - IN_FRONT - 1
@@ -233,8 +233,11 @@ class RecordComparison:
     def _up_to_the_end(
         self, side: Cluster, wanted: Mapping[TopicPartition, tuple[int, int]]
     ) -> dict[TopicPartition, Records]:
-        ends = side.ends(list(wanted), self._isolation)
-        return self._read(side, {tp: (start, min(end, ends.get(tp, 0))) for tp, (start, end) in wanted.items()})
+        places = list(wanted)
+        # A consumer in front of the log's start gets neither a record nor a position as long as nothing is written.
+        starts, ends = side.starts(places), side.ends(places, self._isolation)
+        held = {tp: (max(start, starts.get(tp, 0)), min(end, ends.get(tp, 0))) for tp, (start, end) in wanted.items()}
+        return self._read(side, held)
 
     def _read(self, side: Cluster, wanted: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, Records]:
         found = {tp: Records() for tp in wanted}
@@ -248,9 +251,13 @@ class RecordComparison:
             self._consumers[role] = side.consumer(self._isolation, _FETCH)
         consumer = self._consumers[role]
         consumer.assign([ClientTopicPartition(*tp, wanted[tp][0]) for tp in left])
-        until = time.monotonic() + READ_WITHIN_S
+        until, has_waited = time.monotonic() + READ_WITHIN_S, False
         while left and time.monotonic() < until:
-            for message in consumer.consume(500, timeout=_WAIT_S):
+            messages = consumer.consume(500, timeout=_WAIT_S)
+            if not messages and not has_waited:  # positions may still be those of the last assignment
+                has_waited = True
+                continue
+            for message in messages:
                 tp = TopicPartition(message.topic() or "", message.partition() or 0)
                 if message.error() is None and tp in left:
                     self._take(found[tp], message.offset() or 0, wanted[tp][1], record_digest(message))

@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from confluent_kafka import TopicPartition as ClientTopicPartition
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # the package does not list what it re-exports
 
 from benchmarks.clusters import SOURCE, TARGET, Clusters, running
 from kafka import checkpoints, group_commits
+from kafka.checkpoints import OffsetSync
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from ops.follow.command import FollowMetrics, followed, repeat
+from ops.follow.record_proof import RecordComparison, Stretch
 from ops.recovery.group_offsets import FOLLOWED
 from sandbox.toolchain import Tools
 from tests.support import followed_mirror
@@ -125,3 +129,26 @@ def test_positions_are_marked_and_counted(outcome: Outcome) -> None:
     assert outcome.metadata == {FOLLOWED}
     assert sum(outcome.states.values()) == len(outcome.followed)
     assert outcome.states["exact"] + outcome.states["behind"] >= len(outcome.followed) * 0.9
+
+
+def test_a_log_whose_records_retention_has_removed_is_read_at_once(tools: Tools) -> None:
+    place = TopicPartition("emptied", 0)
+    with running(tools, with_worker=False) as clusters:
+        request = followed_mirror.known(clusters).request
+        sides = Cluster(request.source), Cluster(request.target)
+        for side in sides:
+            side.connect()
+            for made in side.admin.create_topics([NewTopic(place.topic, 1, 1)]).values():
+                made.result(30)
+            producer = side.producer({})
+            for number in range(10):
+                producer.produce(place.topic, b"%d" % number)
+            producer.flush(30)
+        for removed in sides[0].admin.delete_records([ClientTopicPartition(*place, 10)]).values():
+            removed.result(30)
+        comparison = RecordComparison(*sides, "read_committed")
+        found = comparison.compare([Stretch(place, place, OffsetSync(8, 8), None, 10)])[place]
+        comparison.close()
+    assert (list(found.source.offsets), list(found.target.offsets)) == ([], [8, 9])
+    assert found.source.complete, "a consumer in front of the log's start waits for a record that does not come"
+    assert found.position(10) is None

@@ -375,13 +375,15 @@ def test_a_mirror_that_is_not_to_be_followed_is_refused(
     assert ready.at() is None
 
 
-def test_a_round_that_leaves_more_unproven_is_followed_by_another_at_once(
-    followed: Followed, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("takes_s", "waits_s"), [(0.1, 0.1), (0.3, 0.5)])
+def test_a_short_round_that_leaves_more_unproven_is_followed_by_another_at_once(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch, takes_s: float, waits_s: float
 ) -> None:
     clock, began, counts = [100.0], list[float](), [0, 2, 2, 3, 1, 1]
 
     def rounds() -> Round:
         began.append(clock[0])
+        clock[0] += takes_s
         return Round(
             positions={**dict.fromkeys(STATES, 0), "unproven": counts[len(began) - 1]}, groups=1, set_offsets=0
         )
@@ -393,7 +395,7 @@ def test_a_round_that_leaves_more_unproven_is_followed_by_another_at_once(
     monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
     metrics = command.FollowMetrics(followed.follower.pair)
     command.repeat(followed.follower, metrics, 0.5, lambda: len(began) == len(counts))
-    assert [round(later - one, 6) for one, later in pairwise(began)] == [0.5, 0.0, 0.5, 0.0, 0.5]
+    assert [round(later - one, 6) for one, later in pairwise(began)] == [0.5, waits_s, 0.5, waits_s, 0.5]
 
 
 def test_rounds_go_on_after_one_that_fails_and_metrics_tell_their_age(
