@@ -14,13 +14,14 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ RESULT = tables.RESULTS / "nemesis.json"
 MINUTES, ANSWER_S = 3.0, 150.0
 FULL_BYTES = 4096  # of a file, beyond which a write fails; logs and the index of one are larger
 RUNS_WITHIN_S, LOOK_S = 180.0, 2.0
+INDEXES = shutil.ignore_patterns("*.index", "*.timeindex")  # 10 MiB each, with holes that a copy fills
 LINES = {
     Fault.CUT: Conditions(cut=True),
     Fault.DELAY: Conditions(latency_ms=500, jitter_ms=50),
@@ -175,13 +177,14 @@ class Nemesis:
                 continue  # it is asked again
 
 
-def ran(tools: Tools, seed: int, minutes: float) -> dict[str, Any]:
-    """Return the row of a seed, on clusters of its own."""
-    phases, before = max(1, round(minutes)), _cpu_seconds()
+def ran(tools: Tools, seed: int, minutes: float, evidence: Path | None = None) -> dict[str, Any]:
+    """Return the row of a seed, on clusters of its own. Of one that does not hold, `evidence` gets their files."""
+    phases, before, row = max(1, round(minutes)), _cpu_seconds(), dict[str, Any]()
     with (
         tempfile.TemporaryDirectory(prefix="rt-inventory-nemesis-") as folder,
         toxiproxy_line(tools, Path(folder)) as line,
         running(tools, WORKER_SETTINGS, far=line.far, features_of=pins.KAFKA_BEFORE) as clusters,
+        kept(row, evidence, Path(folder), clusters.folder),
     ):
         traffic = NemesisTraffic(client(clusters), answer_s=ANSWER_S)
         followed = seed % 2 == 1
@@ -192,26 +195,41 @@ def ran(tools: Tools, seed: int, minutes: float) -> dict[str, Any]:
             nemesis.run(phases, minutes * 60 / phases)
             watched = watchers.judge()
             cpu_s = _cpu_seconds() - before
-    last = soak.rows[-1]
-    return {
-        "seed": seed,
-        "faults": dict(sorted(nemesis.injected.items())),
-        "verdicts": len(soak.rows),
-        "agree": sum(row["agrees"] for row in soak.rows),
-        "acknowledged": soak.traffic.ledger.records,
-        "lost": _of_lasting_topics(row["lost"] for row in soak.rows),
-        "skipped": _of_lasting_topics(row["skips"] for row in soak.rows),
-        "lostRecreated": max(row["lost"].get(RECREATED, 0) for row in soak.rows),
-        "groups": last["groups"],
-        "doubled": last["truth"].get("doubled", 0),
-        "aborted": last["truth"].get("aborted", 0),
-        "shared": watched["shared"],
-        "versions": nemesis.maintenance.versions,
-        "cpuSeconds": round(cpu_s),
-        "audit": watched["audit"],
-        "follower": watched["follower"],
-        "differences": [*(one for row in soak.rows for one in row["differences"]), *watched["differences"]],
-    }
+        last = soak.rows[-1]
+        row |= {
+            "seed": seed,
+            "faults": dict(sorted(nemesis.injected.items())),
+            "verdicts": len(soak.rows),
+            "agree": sum(row["agrees"] for row in soak.rows),
+            "acknowledged": soak.traffic.ledger.records,
+            "lost": _of_lasting_topics(row["lost"] for row in soak.rows),
+            "skipped": _of_lasting_topics(row["skips"] for row in soak.rows),
+            "lostRecreated": max(row["lost"].get(RECREATED, 0) for row in soak.rows),
+            "groups": last["groups"],
+            "doubled": last["truth"].get("doubled", 0),
+            "aborted": last["truth"].get("aborted", 0),
+            "shared": watched["shared"],
+            "versions": nemesis.maintenance.versions,
+            "cpuSeconds": round(cpu_s),
+            "audit": watched["audit"],
+            "follower": watched["follower"],
+            "differences": [*(one for row in soak.rows for one in row["differences"]), *watched["differences"]],
+        }
+    return row
+
+
+@contextmanager
+def kept(row: Mapping[str, Any], evidence: Path | None, *folders: Path) -> Iterator[None]:
+    """Copy these folders to `evidence` at the end of the block if the row is not there then, or does not hold."""
+    try:
+        yield
+    finally:
+        if evidence is not None and not (row and holds(row)):
+            for folder in folders:
+                try:
+                    shutil.copytree(folder, evidence / folder.name, ignore=INDEXES, ignore_dangling_symlinks=True)
+                except OSError as error:  # files that were gone meanwhile, or no room
+                    tables.log(f"{folder} is not kept as a whole in {evidence}: {error}")
 
 
 def client(clusters: Clusters) -> dict[str, Any]:
@@ -244,6 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="the first seed (default: 1)")
     parser.add_argument("--seeds", type=int, default=1, help="how many, from the first on (default: 1)")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="of faults, for each seed (default: 3)")
+    parser.add_argument("--evidence", type=Path, help="folder for the files of seeds that do not hold (default: none)")
     parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
     options = parser.parse_args(arguments)
     if options.minutes * 60 / max(1, round(options.minutes)) <= LONGEST_S:
@@ -254,7 +273,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tools = locate()
         versions = {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]}
         for seed in range(options.seed, options.seed + options.seeds):
-            rows.append({"date": tables.today(), "minutes": options.minutes, **ran(tools, seed, options.minutes)})
+            evidence = options.evidence / f"seed-{seed}" if options.evidence else None
+            found = ran(tools, seed, options.minutes, evidence)
+            rows.append({"date": tables.today(), "minutes": options.minutes, **found})
             tables.log(f"seed {seed}: " + ("holds" if holds(rows[-1]) else f"does not hold: {rows[-1]['differences']}"))
             kept = {"benchmark": "nemesis", "date": tables.today(), "machine": described, "versions": versions}
             tables.keep(options.output, kept | {"rows": with_others(options.output, rows)})

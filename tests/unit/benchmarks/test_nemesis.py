@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.follow import mirror
 from benchmarks.follow.mirror import FollowProcess, FollowRound
-from benchmarks.nemesis.__main__ import with_others
+from benchmarks.nemesis.__main__ import kept, with_others
 from benchmarks.nemesis.schedule import (
     COMMAND_AT_S,
     CONTROL_PLANE,
@@ -62,6 +62,28 @@ def test_seeds_are_added_to_those_that_a_result_has(tmp_path: Path) -> None:
     result.write_text(json.dumps({"rows": [{"seed": 1, "lost": 0}, {"seed": 3, "lost": 0}]}), encoding="utf-8")
     found = with_others(result, [{"seed": 2, "lost": 0}, {"seed": 3, "lost": 1}])
     assert found == [{"seed": 1, "lost": 0}, {"seed": 2, "lost": 0}, {"seed": 3, "lost": 1}]
+
+
+@pytest.mark.parametrize(
+    ("row", "is_kept"),
+    [
+        ({}, True),
+        ({"differences": ["one"], "lost": 0, "skipped": 0}, True),
+        ({"differences": [], "lost": 0, "skipped": 0}, False),
+    ],
+)
+def test_the_files_of_a_seed_that_did_not_end_or_does_not_hold_are_kept(
+    tmp_path: Path, row: dict[str, object], is_kept: bool
+) -> None:
+    clusters, evidence = tmp_path / "clusters", tmp_path / "evidence"
+    clusters.mkdir()
+    (clusters / "worker.log").write_text("why", encoding="utf-8")
+    found: dict[str, object] = {}
+    with kept(found, evidence, clusters):
+        found |= row
+    assert (evidence / "clusters" / "worker.log").exists() is is_kept
+    with kept(found, None, clusters):
+        pass
 
 
 def test_a_record_acknowledged_without_an_offset_is_looked_for_in_the_log() -> None:
@@ -135,7 +157,8 @@ def test_a_follower_that_librdkafka_aborts_is_started_until_it_has_a_round_and_n
     left = tmp_path / "left"
     left.write_text("\n".join(ends), encoding="utf-8")
     program = (
-        f"import os, pathlib, time; at = pathlib.Path({str(left)!r}); end, _, rest = at.read_text().partition(chr(10))\n"
+        f"import os, pathlib, time; at = pathlib.Path({str(left)!r})\n"
+        "end, _, rest = at.read_text().partition(chr(10))\n"
         f"if len(at.read_text()) in ({len(left.read_text())}, 0): print({json.dumps(row)!r}, flush=True)\n"
         "at.write_text(rest); exec('os.' + end if end else 'time.sleep(60)')"
     )
