@@ -251,7 +251,7 @@ def _of_lasting_topics(counts: Iterable[Mapping[str, int]]) -> int:
     return max(sum(of.values()) - of.get(RECREATED, 0) for of in counts)
 
 
-def holds(row: dict[str, Any]) -> bool:
+def holds(row: Mapping[str, Any]) -> bool:
     """Whether every verdict was true, nothing acknowledged is lost, and no group skips."""
     return bool(not row["differences"] and row["lost"] == row["skipped"] == 0)
 
