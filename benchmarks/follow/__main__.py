@@ -35,7 +35,7 @@ FAILURES = (BenchmarkError, ClusterError, KafkaException, ProcessError, httpx.HT
 MANY_GROUPS = "many groups"
 LINE = (
     "  {topic} {group}: {readAgain} of {lastSecond}, skipped {skipped}, since round {sinceRound} ({roundAgeS} s, "
-    "one takes {roundS} s, {roundsNotExact} of 20 not exact), MirrorMaker {mirrorMakerReadAgain}: {word}"
+    "one takes {roundS} s, {roundsNotExact} of the last ones not exact), MirrorMaker {mirrorMakerReadAgain}: {word}"
 )
 
 

@@ -24,7 +24,7 @@ from ops.recovery.mirror_context import MirrorContext
 
 LAST_S = 1.0
 COUNTS = ("skipped", "readAgain", "lastSecond", "sinceRound", "mirrorMakerSkipped", "mirrorMakerReadAgain")
-LAST_ROUNDS = 20  # before the source is killed, of which the row tells
+LAST_ROUNDS = 20  # before the source is killed, at most: a row has their time and how many were not exact
 SET_AFTER_S = 3.0
 """Seconds from the end of the source until groups go on: the fastest failover stops the mirror before it sets them."""
 SETTLED_WITHIN_S, TRANSLATED_WITHIN_S = 180.0, 30.0

@@ -1,33 +1,20 @@
 """Groups that are followed on a simulated mirror: what is set, what is left to others, and what is called exact."""
 
-import json
 from array import array
-from itertools import pairwise
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
 from confluent_kafka import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync
-from kafka.cluster import Cluster
 from kafka.errors import ClusterError
-from ops.cli import app
-from ops.errors import OpsError
-from ops.follow import command, follower
-from ops.follow.follower import STATES, Round
+from ops.follow import follower
 from ops.follow.record_proof import RECORDS_MAX, ComparedRecords, Proof, Records
-from ops.metrics.command import serving
-from ops.recovery import mirror_context
 from ops.recovery.group_offsets import FOLLOWED
-from tests.support.followed_sides import ITEMS, ORDERS, SYNCS, Followed
+from tests.support.followed_sides import ITEMS, ORDERS, Followed
 from tests.support.generated_cases import cases
-from tests.support.recovery_pair import known
 from tests.unit.kafka import test_offset_syncs as simulated
 from tests.unit.kafka.test_offset_syncs import Step
 
@@ -290,132 +277,3 @@ def test_what_was_not_read_to_its_end_proves_no_more_than_was_read() -> None:
     assert compared.position(6) == Proof(4, exact=True)
     assert compared.position(20) == Proof(5, exact=False)
     assert compared.last_pair() == OffsetSync(6, 4)
-
-
-@pytest.fixture
-def ready(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> Followed:
-    """The clusters of the command are the simulated ones."""
-    followed.copies((simulated.RECORD, 40))
-    followed.source.log[ITEMS], followed.target.log[ITEMS] = 40, 40
-    followed.stands(30)
-    monkeypatch.setattr(mirror_context, "load", lambda *_: followed.follower.pair)
-    monkeypatch.setattr(command, "Follower", lambda *_: followed.follower)
-    monkeypatch.setattr(Cluster, "connect", lambda *_: None)
-    return followed
-
-
-def test_one_round_prints_the_states_and_fails_unless_all_is_exact(ready: Followed) -> None:
-    done = CliRunner().invoke(app, ["follow", "--once", "--json"])
-    assert done.exit_code == 0, done.output
-    document = json.loads(done.stdout)
-    assert (document["mirror"], document["positions"]["exact"], document["set_offsets"]) == ("mm2", 1, 1)
-    ready.on_target(12, group="other")
-    ready.stands(20, group="other")
-    done = CliRunner().invoke(app, ["follow", "--once"])
-    assert done.exit_code == 1
-    assert "foreign" in done.stdout
-
-
-def test_a_pod_gets_the_outputs_as_a_file_and_the_secrets_as_variables(
-    ready: Followed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pair = ready.follower.pair
-    request = {key: value for key, value in pair.plan.request.items() if key != "stack"}
-    side = {**request["source"], "client_config": {"bootstrap.servers": "h:1", "sasl.password": {"env": "SECRET"}}}
-    outputs = {"verificationRequests": {"mm2": {**request, "source": side}}, "mirrors": {"mm2": {"exactlyOnce": True}}}
-    file = tmp_path / "outputs.json"
-    file.write_text(json.dumps(outputs))
-    pairs = list[Any]()
-    monkeypatch.setattr(command, "Follower", lambda one, *_: pairs.append(one) or ready.follower)
-    monkeypatch.setattr(mirror_context, "load", lambda *_: pytest.fail("Pulumi must not be asked"))
-    arguments = ["follow", "--stack", "stg", "--mirror", "mm2", "--outputs", str(file), "--once"]
-    done = CliRunner().invoke(app, arguments, env={"SECRET": "of-a-variable", "TARGET_PASSWORD": "x"})
-    assert done.exit_code == 0, done.output
-    (found,) = pairs
-    assert found.request.source.client_config["sasl.password"] == "of-a-variable"
-    assert (found.label, found.mirror, found.outputs.exactly_once) == ("stg", "mm2", True)
-    done = CliRunner().invoke(app, arguments, env={"SECRET": None, "TARGET_PASSWORD": "x"})
-    assert done.exit_code == 2
-    assert "SECRET" in done.stderr
-
-
-@pytest.mark.parametrize(("text", "got"), [(None, "No such file"), ("{", "no JSON"), ("[]", "got list")])
-def test_a_file_of_outputs_that_cannot_be_used_is_named(tmp_path: Path, text: str | None, got: str) -> None:
-    file = tmp_path / "outputs.json"
-    if text is not None:
-        file.write_text(text)
-    done = CliRunner().invoke(app, ["follow", "--outputs", str(file)], env={"COLUMNS": "400"})
-    assert done.exit_code == 2
-    assert str(file) in done.stderr
-    assert got in done.stderr
-    done = CliRunner().invoke(app, ["follow", "--outputs", str(file), "--break-glass"])
-    assert "--break-glass" in done.stderr
-
-
-def test_it_is_ready_while_rounds_succeed(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
-    metrics = command.FollowMetrics(followed.follower.pair)
-    with serving("127.0.0.1:0", metrics) as url:
-        address = url.replace("/metrics", "/ready")
-        assert httpx.get(address).status_code == 503, "no round has ended yet"
-        metrics.last = followed.follower.round()
-        assert httpx.get(address).status_code == 200
-        metrics.ended -= command.CURRENT_WITHIN_S
-        assert httpx.get(address).status_code == 503
-        assert httpx.get(url).status_code == 200, "a stale follower still says how old it is"
-
-
-@pytest.mark.parametrize("changed", [{"active": "target"}, {"state": "stopped"}])
-def test_a_mirror_that_is_not_to_be_followed_is_refused(
-    ready: Followed, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any]
-) -> None:
-    monkeypatch.setattr(mirror_context, "load", lambda *_: known(SYNCS, **changed))
-    done = CliRunner().invoke(app, ["follow", "--once"])
-    assert done.exit_code == 2
-    assert "There is nothing to follow now" in done.stderr
-    assert ready.at() is None
-
-
-@pytest.mark.parametrize(("takes_s", "waits_s"), [(0.1, 0.1), (0.3, 0.5)])
-def test_a_short_round_that_leaves_more_unproven_is_followed_by_another_at_once(
-    followed: Followed, monkeypatch: pytest.MonkeyPatch, takes_s: float, waits_s: float
-) -> None:
-    clock, began, counts = [100.0], list[float](), [0, 2, 2, 3, 1, 1]
-
-    def rounds() -> Round:
-        began.append(clock[0])
-        clock[0] += takes_s
-        return Round(
-            positions={**dict.fromkeys(STATES, 0), "unproven": counts[len(began) - 1]}, groups=1, set_offsets=0
-        )
-
-    def sleep(seconds: float) -> None:
-        clock[0] += seconds
-
-    monkeypatch.setattr(followed.follower, "round", rounds)
-    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
-    metrics = command.FollowMetrics(followed.follower.pair)
-    command.repeat(followed.follower, metrics, 0.5, lambda: len(began) == len(counts))
-    assert [round(later - one, 6) for one, later in pairwise(began)] == [0.5, waits_s, 0.5, waits_s, 0.5]
-
-
-def test_rounds_go_on_after_one_that_fails_and_metrics_tell_their_age(
-    followed: Followed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    followed.copies((simulated.RECORD, 40))
-    followed.source.log[ITEMS], followed.target.log[ITEMS] = 40, 40
-    followed.stands(30)
-    metrics, turns = command.FollowMetrics(followed.follower.pair), iter(range(4))
-    plain = followed.follower.round
-
-    def rounds() -> Any:
-        if next(turns) < 2:
-            raise OpsError("broken")
-        return plain()
-
-    monkeypatch.setattr(followed.follower, "round", rounds)
-    command.repeat(followed.follower, metrics, 0.01, lambda: metrics.last is not None)
-    said = capsys.readouterr().err
-    assert (said.count("round failed: broken"), said.count("rounds succeed again")) == (1, 1)
-    found = {one.name: one.samples for one in metrics.families}
-    assert found["rt_inventory_follow_positions"][0] == ({"stack": "stg", "mirror": "mm2", "state": "exact"}, 1.0)
-    assert 0 <= found["rt_inventory_follow_age_seconds"][0][1] < 60
