@@ -37,6 +37,16 @@ _KEYED_PER_SECOND, _KEYS, _RECREATED_PER_SECOND = 50, 200, 20
 _UNASSIGNED, _ASK_EVERY_S, _ANSWER_S, _SHARE_ANSWER_MS = -1, 0.5, 5, 10_000
 
 
+def begin_at_first(read: Mapping[Any, set[int]]) -> None:
+    """Count as given what lies in front of the first record that a group was given, in each partition.
+
+    Where the broker is killed while it deletes a topic, the group's commits outlive the topic: it goes on there when
+    the topic is created again, at the source too.
+    """
+    for offsets in read.values():
+        offsets.update(range(min(offsets, default=0)))
+
+
 @dataclass
 class NemesisTraffic(Traffic):
     """Traffic whose topics, members and clock change while it flows."""
@@ -118,6 +128,7 @@ class NemesisTraffic(Traffic):
                     self._send(producer, tp, None, value, [], int(time.time() * 1000))
                     if number % 10 == 0:
                         member.take(0.1)
+                        begin_at_first(self.read[RECREATED_GROUP])
                     if self.recreations > self._recreated_there:
                         numbers += number + 1
                         break

@@ -20,8 +20,9 @@ from benchmarks.nemesis.schedule import (
     recovery_schedule,
     schedule,
 )
+from benchmarks.nemesis.traffic import begin_at_first
 from benchmarks.nemesis.watchers import BUCKET_S, UNSETTLED, faulty_buckets, is_exact, is_settled
-from benchmarks.truth import Ledger, position
+from benchmarks.truth import Ledger, TopicPartition, never_read, position
 from ops.follow.follower import STATES
 from tests.support.waiting import wait_until
 
@@ -95,6 +96,14 @@ def test_a_record_acknowledged_without_an_offset_is_looked_for_in_the_log() -> N
     assert ledger.place(tp, lambda: log) == 1, "an acknowledged record is not there"
     assert sorted(ledger.committed[tp]) == log[:3]
     assert ledger.unplaced[tp] == [b"gone"]
+
+
+def test_what_lies_in_front_of_a_commit_that_outlived_its_topic_is_not_skipped_by_the_mirror() -> None:
+    source = [(offset, b"%d" % offset) for offset in range(5)]
+    read: dict[TopicPartition, set[int]] = {("items", 0): {2, 4}, ("items", 1): set()}
+    begin_at_first(read)
+    assert read == {("items", 0): {0, 1, 2, 4}, ("items", 1): set()}
+    assert never_read(source, read["items", 0], source, 5, 5) == 1, "what it left out behind its first still counts"
 
 
 def test_a_recovery_has_a_long_line_and_loses_a_process_before_or_in_the_command() -> None:
