@@ -24,7 +24,7 @@ import psutil
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.certificates import CLIENTS, Certificates
-from sandbox.operator.java_processes import kafka_version, properties
+from sandbox.operator.java_processes import ClassArchives, Jvm, kafka_version, properties
 from sandbox.processes import HOST, Processes, free_ports
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools
@@ -82,6 +82,7 @@ class Clusters:
     far: FarListener | None = None
     source_settings: Mapping[str, object] = field(default_factory=dict)
     features_of: str | None = None
+    starts_fast: bool = False
 
     @cached_property
     def certificates(self) -> Certificates:
@@ -153,10 +154,12 @@ class Clusters:
         return self.tool("org.apache.kafka.tools.GroupsCommand", "--bootstrap-server", self.bootstrap(broker), *options)
 
     def command(self, main: str, *arguments: str, heap_mib: int, version: str | None = None) -> list[str]:
-        """A Java command line with both compiler tiers, as in production: the sandbox's own JVMs start faster instead.
+        """A Java command line with both compiler tiers, as in production, or one that starts fast, as in the sandbox.
 
         The worker gets G1 on 2 cores and more anyway; naming it keeps a smaller machine comparable.
         """
+        if self.starts_fast:
+            return self._fast.command(main, *arguments, heap_mib=heap_mib, version=version)
         libs = self.tools.kafka_libs if version is None else self.tools.kafka_versions[version]
         return [
             str(self.tools.java),
@@ -170,6 +173,13 @@ class Clusters:
             main,
             *arguments,
         ]
+
+    @cached_property
+    def _fast(self) -> Jvm:
+        """What the sandbox starts brokers and workers by."""
+        tools, logging_ = self.tools, self.folder / "log4j2.properties"
+        archives = ClassArchives(tools.java, tools.kafka_classes, lists=self.folder / "classes")
+        return Jvm(tools.java, tools.kafka_libs, tools.kafka_versions, logging_, archives)
 
     def connect(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:
         """An answer of the worker's REST interface; raises httpx.HTTPError."""
@@ -321,11 +331,12 @@ def running(
     far: FarListener | None = None,
     source_settings: Mapping[str, object] = MappingProxyType({}),
     features_of: str | None = None,
+    starts_fast: bool = False,
 ) -> Iterator[Clusters]:
     """The clusters and the worker, ready; stopped and removed at the end, whatever ends it.
 
     `features_of` is the version whose features the brokers have, so that they can change to it and back; None for those
-    of their own version.
+    of their own version. With `starts_fast` a start takes half the CPU time, where no speed is measured.
     """
     with tempfile.TemporaryDirectory(prefix="rt-inventory-benchmark-") as name:
         state = SandboxState(Path(name) / "state")
@@ -333,7 +344,8 @@ def running(
         names = (SOURCE, TARGET, f"{SOURCE}.controller", f"{TARGET}.controller", WORKER)
         ports = dict(zip(names, free_ports(len(names)), strict=True))
         place = tools, Path(name), Processes(state), ports
-        clusters = Clusters(*place, worker_settings, broker_heap_mib, with_worker, far, source_settings, features_of)
+        sizes = worker_settings, broker_heap_mib, with_worker
+        clusters = Clusters(*place, *sizes, far, source_settings, features_of, starts_fast)
         try:
             clusters.start()
             yield clusters

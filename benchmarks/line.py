@@ -111,7 +111,9 @@ def toxiproxy_line(tools: Tools, folder: Path) -> Iterator[ToxiproxyLine]:
     files, (port,) = NetworkFiles(folder), free_ports(1)
     write_json(files.address, {"address": f"{HOST}:{port}"})
     command = [str(tools.toxiproxy), "-host", HOST, "-port", str(port)]
-    child = subprocess.Popen(command, env={"LOG_LEVEL": "error"}, stdin=subprocess.DEVNULL)
+    # It names each connection to a broker that is away.
+    with (folder / "toxiproxy.log").open("wb") as log:
+        child = subprocess.Popen(command, env={"LOG_LEVEL": "error"}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     end = time.monotonic() + READY_WITHIN_S
     try:
         with toxiproxy(files) as api:

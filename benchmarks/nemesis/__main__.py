@@ -139,9 +139,7 @@ class Nemesis:
         clusters = self._clusters
         for name in (SOURCE, TARGET):
             clusters.wait_for_broker(name)
-        if not clusters.processes.alive(WORKER):  # it ends where it has no cluster for too long
-            self.maintenance.start(WORKER)
-        clusters.wait_for_worker()
+        self._await_worker()
         self.maintenance.require_newest()
         end = time.monotonic() + RUNS_WITHIN_S
         while (states := self._states()) != {"RUNNING"}:
@@ -156,6 +154,18 @@ class Nemesis:
                 raise BenchmarkError(f"topics: must be changed within {RUNS_WITHIN_S:.0f} s after the faults.")
             time.sleep(LOOK_S)
         self._soak.sides[SOURCE].forget(RECREATED)
+
+    def _await_worker(self) -> None:
+        """Wait until the worker answers; raises BenchmarkError. One that ends is started again, as a pod is."""
+        end = time.monotonic() + RUNS_WITHIN_S
+        while True:
+            if not self._clusters.processes.alive(WORKER):  # it ends where it has no cluster for too long
+                self.maintenance.start(WORKER)
+            try:
+                return self._clusters.wait_for_worker()
+            except BenchmarkError:
+                if self._clusters.processes.alive(WORKER) or time.monotonic() > end:
+                    raise
 
     def _states(self) -> set[str]:
         """States of connectors and tasks; a worker that finds its group again answers with an error."""
@@ -183,7 +193,7 @@ def ran(tools: Tools, seed: int, minutes: float, evidence: Path | None = None) -
     with (
         tempfile.TemporaryDirectory(prefix="rt-inventory-nemesis-") as folder,
         toxiproxy_line(tools, Path(folder)) as line,
-        running(tools, WORKER_SETTINGS, far=line.far, features_of=pins.KAFKA_BEFORE) as clusters,
+        running(tools, WORKER_SETTINGS, far=line.far, features_of=pins.KAFKA_BEFORE, starts_fast=True) as clusters,
         kept(row, evidence, Path(folder), clusters.folder),
     ):
         traffic = NemesisTraffic(client(clusters), answer_s=ANSWER_S)
