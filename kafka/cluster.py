@@ -92,7 +92,7 @@ class Cluster:
             config = {**self._config, "error_cb": self.refusals.record}
             self._admin = AdminClient(config, logger=self._quiet)
         except KafkaException as error:
-            self.refusals.refuse(f"the client configuration is refused: {text_of(error)}", "Correct client_config.")
+            self.refusals.reject(f"the client configuration is refused: {text_of(error)}", "Correct client_config.")
         deadline = time.monotonic() + within_s
         while True:
             try:

@@ -97,7 +97,11 @@ class ClusterError(VerificationError):
     """A cluster cannot be reached or refuses the user."""
 
 
-class DeniedError(ClusterError):
+class RefusedError(ClusterError):
+    """A cluster, or this side's own library, refuses the user or how it connects: waiting cannot help."""
+
+
+class DeniedError(RefusedError):
     """The user lacks a right; names the operation and the resource."""
 
 
@@ -146,6 +150,10 @@ class Refusals:
         """Raise a ClusterError."""
         raise ClusterError(self.message(what, fix)) from None
 
+    def reject(self, what: str, fix: str) -> NoReturn:
+        """Raise a RefusedError."""
+        raise RefusedError(self.message(what, fix)) from None
+
     def deny(self, rights: Sequence[Right]) -> NoReturn:
         """Raise a DeniedError that names every missing right."""
         raise DeniedError(self.denial(rights)) from None
@@ -173,16 +181,16 @@ class Refusals:
     def certificate(self) -> None:
         """Refuse a client certificate that is no longer, or not yet, valid: the broker would only hang up."""
         if bad := connectivity.client_problem(self.side.client_config):
-            self.refuse(*bad)
+            self.reject(*bad)
 
     def connection(self, *, final: bool, last: KafkaException, within_s: float) -> None:
         """Raise what keeps a connection from coming about, at once if waiting cannot help, else when `final`."""
         codes = {error.code(): error for error in self._recorded}
         if KafkaError._AUTHENTICATION in codes:
-            self.refuse("authentication failed", "Check sasl.username, sasl.password and sasl.mechanism.")
+            self.reject("authentication failed", "Check sasl.username, sasl.password and sasl.mechanism.")
         if KafkaError._SSL in codes:
             address = connectivity.address_in(codes[KafkaError._SSL].str()) or self._first_server
-            self.refuse(*connectivity.diagnosis(self.side.client_config, address))
+            self.reject(*connectivity.diagnosis(self.side.client_config, address))
         if not final:
             return
         if KafkaError._RESOLVE in codes:

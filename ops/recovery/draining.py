@@ -12,8 +12,9 @@ from typing import Any
 from contract.verification_request import Request
 from kafka import mirror_position
 from kafka.cluster import Cluster
-from kafka.errors import ClusterError, DeniedError
+from kafka.errors import ClusterError, RefusedError
 from kafka.lag import LagMeter, Measure
+from kafka.mirror_position import PositionReader
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 
@@ -21,6 +22,7 @@ QUIET_S = 5.0
 EVERY_S = 1.0
 LOG_EVERY_S = 5.0
 SETTLED_AFTER_S, SETTLE_WITHIN_S = 2.0, 60.0
+CONNECTS_WITHIN_S = 5.0
 _NAMED_MAX = 5
 
 
@@ -34,14 +36,14 @@ def drain(
 ) -> dict[str, Any]:
     """Return the source's ends once nothing was added for `QUIET_S`, no transaction is open and nothing left to copy.
 
-    A cluster that does not answer is waited for, and its quiet time begins again: nobody knows what was written.
-    Raises OpsError at the deadline, with what is still being written or copied, and who is known to have the right to.
+    Connects both sides. One that does not answer is waited for, and its quiet time begins again: nobody knows what was
+    written. Raises OpsError at the deadline, with what is still being written or copied, and who is known to have the
+    right to, and RefusedError at once.
     """
-    reader, why = mirror_position.open_reader(target, request, say)
-    if reader is None:
-        raise OpsError(f"mirror {request.mirror.name}: its position must be known to drain it. {why}")
+    wait = _Wait(within_s, say)
+    reader = _opened(source, target, request, wait, "drain")
     try:
-        wait, quiet_since = _Wait(within_s, say), time.monotonic()
+        quiet_since = time.monotonic()
         ends: dict[TopicPartition, int] | None = None
         meter, measured = None, list[TopicPartition]()
         while True:
@@ -86,16 +88,13 @@ def noted_end(ends: Mapping[TopicPartition, int], tp: TopicPartition, end: int) 
 
 
 def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float, say: Callable[[str], None]) -> None:
-    """Wait until the mirror was once as far as its source; who writes there may go on. Raises OpsError.
+    """Wait until the mirror was once as far as its source; who writes there may go on.
 
-    A cluster that does not answer is waited for.
+    Connects both sides, and waits for one that does not answer. Raises OpsError at the deadline, RefusedError at once.
     """
-    mirror = request.mirror
-    reader, why = mirror_position.open_reader(target, request, say)
-    if reader is None:
-        raise OpsError(f"mirror {mirror.name}: its position must be known to follow it. {why}")
+    wait = _Wait(within_s, say)
+    reader = _opened(source, target, request, wait, "follow")
     try:
-        wait = _Wait(within_s, say)
         while True:
             try:
                 topic_partitions = _places(source, request)
@@ -162,6 +161,21 @@ def read_places(positions: Mapping[str, int]) -> dict[TopicPartition, int]:
     return found
 
 
+def _opened(source: Cluster, target: Cluster, request: Request, wait: "_Wait", purpose: str) -> PositionReader:
+    """Return a reader of the mirror's positions, once both sides answer."""
+    while True:
+        try:
+            for side in (source, target):
+                side.connect(CONNECTS_WITHIN_S)
+            reader, why = mirror_position.open_reader(target, request, wait.say)
+        except ClusterError as error:
+            wait.for_answer(error)
+            continue
+        if reader is None:
+            raise OpsError(f"mirror {request.mirror.name}: its position must be known to {purpose} it. {why}")
+        return reader
+
+
 def _measured(meter: LagMeter) -> Measure | None:
     """The lag now; None if it cannot be measured, whatever it was before."""
     meter.lag.at_end = None
@@ -199,8 +213,8 @@ class _Wait:
         time.sleep(EVERY_S)
 
     def for_answer(self, error: ClusterError) -> None:
-        """Wait before a cluster is asked again; raises OpsError at the deadline, and a missing right at once."""
-        if isinstance(error, DeniedError):
+        """Wait before a cluster is asked again; raises OpsError at the deadline, and a refusal at once."""
+        if isinstance(error, RefusedError):
             raise error
         if self.over:
             raise OpsError(

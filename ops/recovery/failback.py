@@ -159,7 +159,7 @@ class Failback:
             return {"records": 0}
         self.pulumi.set_mirror(self.pair.mirror, {"failback": SETTLING, "state": "running"})
         self.pulumi.up(None, self.say)
-        source, target = connected(self.pair.source()), connected(self.pair.target())
+        source, target = self.pair.source(), self.pair.target()
         drained = draining.drain(source, target, self.pair.request, self.options.catch_up_s, self.say)
         folder = self.options.report_dir / "settle"
         settling = mirror_context.load(
@@ -198,9 +198,7 @@ class Failback:
         self.pulumi.set_mirror(self.pair.mirror, {"failback": COPYING})
         self.pulumi.up(None, self.say)
         back = self._back()
-        draining.catch_up(
-            connected(back.source()), connected(back.target()), back.request, self.options.catch_up_s, self.say
-        )
+        draining.catch_up(back.source(), back.target(), back.request, self.options.catch_up_s, self.say)
         return {}
 
     def fence_target(self) -> Facts:
@@ -217,9 +215,8 @@ class Failback:
     def drain(self) -> Facts:
         """Wait until the target and the way back are at rest."""
         back = self._back()
-        source, target = connected(back.source()), connected(back.target())
         who = self.target_fencing.who_may_write()
-        return draining.drain(source, target, back.request, self.options.drain_s, self.say, who)
+        return draining.drain(back.source(), back.target(), back.request, self.options.drain_s, self.say, who)
 
     def prove(self) -> Facts:
         """Compare both sides, from the target to the source; raises OpsError unless all records are there."""

@@ -149,8 +149,8 @@ class Failover:
     def drain(self) -> Facts:
         """Wait until source and mirror are at rest."""
         return draining.drain(
-            connected(self.pair.source()),
-            connected(self.pair.target()),
+            self.pair.source(),
+            self.pair.target(),
             self.pair.request,
             self.options.drain_s,
             self.say,

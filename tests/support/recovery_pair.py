@@ -257,7 +257,9 @@ class Clock:
 
 
 class Side:
-    """A cluster of which only offsets and groups are asked. `at` acts before each answer about the logs' ends.
+    """A cluster of which only offsets and groups are asked.
+
+    `at` acts before each answer about the logs' ends, `at_connect` before each connection.
 
     `open` are offsets by partition that belong to open transactions, `compacted` the topics that are, `metadata` what
     was committed with an offset of a group.
@@ -273,11 +275,12 @@ class Side:
         self.metadata: dict[tuple[str, TopicPartition], str] = {}
         self.compacted: set[str] = set()
         self.at: Callable[[], None] = lambda: None
+        self.at_connect: Callable[[], None] = lambda: None
         self.call_within_s = CALL_DEADLINE_S
         self.admin = Admin(self)
 
     def connect(self, within_s: float = 0.0) -> None:
-        pass
+        self.at_connect()
 
     def names(self, wanted: Callable[[str], bool]) -> list[str]:
         return sorted({topic for topic, _ in self.log if wanted(topic)})

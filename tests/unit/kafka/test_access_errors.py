@@ -13,7 +13,7 @@ from kafka import connectivity
 from kafka import connectivity as leaders
 from kafka.cluster import Cluster, Topic
 from kafka.connectivity import Broker
-from kafka.errors import ClusterError, DeniedError, Refusals, passes
+from kafka.errors import ClusterError, DeniedError, Refusals, RefusedError, passes
 from spark.run_context import ask_again
 
 from ...support.certificates import certificate
@@ -46,6 +46,23 @@ def test_a_missing_right_names_user_operation_resource_and_grant() -> None:
     assert str(caught.value) == (
         "source es-src (k1:9093, user reader): user reader may not Read topic items. Grant Read on topic items."
     )
+
+
+@pytest.mark.parametrize(
+    ("reported", "helps"),
+    [(KafkaError._AUTHENTICATION, False), (KafkaError._RESOLVE, True), (KafkaError._TRANSPORT, True)],
+)
+def test_a_wrong_password_is_refused_at_once_and_a_cluster_that_is_away_after_its_time(
+    closed: int, reported: int, helps: bool
+) -> None:
+    refusals = Refusals(side(**{"bootstrap.servers": f"127.0.0.1:{closed}"}))
+    refusals.record(KafkaError(reported))
+    last = KafkaException(KafkaError(KafkaError._TRANSPORT))
+    if helps:
+        refusals.connection(final=False, last=last, within_s=5)
+    with pytest.raises(ClusterError) as caught:
+        refusals.connection(final=helps, last=last, within_s=5)
+    assert isinstance(caught.value, RefusedError) != helps
 
 
 def test_names_of_topics_need_no_right_to_read_them(monkeypatch: pytest.MonkeyPatch) -> None:

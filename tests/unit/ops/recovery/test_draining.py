@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kafka import lag, mirror_position
-from kafka.errors import ClusterError, DeniedError
+from kafka.errors import ClusterError, DeniedError, RefusedError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import draining
@@ -260,10 +260,16 @@ def test_catching_up_has_a_deadline(clock: Clock, source: Any, reader: Reader) -
 
 
 SILENT = ClusterError("source es-src: cannot list topics: Local: Timed out. Check that the brokers are up.")
+CUT = {"a line that is cut before it connects": True, "a line that is cut then": False}
 
 
-def is_silent(clock: Clock, source: Any, until: float, then: Callable[[], None] = lambda: None) -> None:
-    """Let a cluster give no answer until a moment, and something happen at it before the first one after."""
+def is_silent(
+    clock: Clock, source: Any, until: float, then: Callable[[], None] = lambda: None, *, at_once: bool = False
+) -> None:
+    """Let a cluster give no answer until a moment, and something happen at it before the first one after.
+
+    With `at_once` it takes no connection either.
+    """
     pending = [then]
 
     def act() -> None:
@@ -273,13 +279,16 @@ def is_silent(clock: Clock, source: Any, until: float, then: Callable[[], None] 
             pending.pop()()
 
     source.at = act
+    if at_once:
+        source.at_connect = act
 
 
+@pytest.mark.parametrize("at_once", CUT.values(), ids=CUT.keys())
 def test_a_line_that_is_cut_while_a_side_is_drained_is_waited_for_and_named(
-    clock: Clock, source: Any, reader: Reader
+    clock: Clock, source: Any, reader: Reader, at_once: bool
 ) -> None:
     began, said = clock.now, list[str]()
-    is_silent(clock, source, began + 30)
+    is_silent(clock, source, began + 30, at_once=at_once)
     assert drain(source, say=said.append)["records"] == 15
     assert clock.now - began >= 30 + draining.QUIET_S, "what was written while nobody answered is not known"
     assert said[0] == f"  waiting for an answer: {SILENT}"
@@ -297,27 +306,40 @@ def test_what_was_written_behind_a_cut_line_is_seen_and_copied_before_the_side_i
         drain(source)
 
 
-def test_a_line_that_stays_cut_ends_the_drain_at_its_deadline(clock: Clock, source: Any, reader: Reader) -> None:
+@pytest.mark.parametrize("at_once", CUT.values(), ids=CUT.keys())
+def test_a_line_that_stays_cut_ends_the_drain_at_its_deadline(
+    clock: Clock, source: Any, reader: Reader, at_once: bool
+) -> None:
     began = clock.now
-    is_silent(clock, source, began + 10 * WITHIN_S)
+    is_silent(clock, source, began + 10 * WITHIN_S, at_once=at_once)
     with pytest.raises(OpsError) as caught:
         drain(source)
     assert str(caught.value) == (
         f"{SILENT} It must answer within 60 s. Run the command again once it does; who is active has not changed."
     )
     assert clock.now - began <= WITHIN_S + 2 * draining.EVERY_S
-    assert reader.closed == 1
+    assert reader.closed == (not at_once)
 
 
 @pytest.mark.parametrize("waits", ["drain", "catch_up"])
-def test_a_right_that_is_missing_ends_a_wait_at_once(clock: Clock, source: Any, reader: Reader, waits: str) -> None:
-    began, denied = clock.now, DeniedError("source es-src: user u may not Describe topic items.")
+@pytest.mark.parametrize(
+    ("refused", "when"),
+    [
+        (DeniedError("source es-src: user u may not Describe topic items."), "at"),
+        (RefusedError("source es-src: authentication failed."), "at_connect"),
+    ],
+    ids=["a right that is missing", "a password that is wrong"],
+)
+def test_a_refusal_ends_a_wait_at_once(
+    clock: Clock, source: Any, reader: Reader, waits: str, refused: ClusterError, when: str
+) -> None:
+    began = clock.now
 
     def act() -> None:
-        raise denied
+        raise refused
 
-    source.at = act
-    with pytest.raises(DeniedError, match="may not Describe"):
+    setattr(source, when, act)
+    with pytest.raises(type(refused), match=str(refused)):
         {"drain": drain, "catch_up": catch_up}[waits](source)
     assert clock.now == began
 
@@ -327,9 +349,10 @@ def catch_up(source: Any, say: Callable[[str], None] = lambda _: None) -> None:
     draining.catch_up(source, target, REQUEST, WITHIN_S, say)
 
 
-def test_catching_up_waits_for_a_line_that_is_cut(clock: Clock, source: Any, reader: Reader) -> None:
+@pytest.mark.parametrize("at_once", CUT.values(), ids=CUT.keys())
+def test_catching_up_waits_for_a_line_that_is_cut(clock: Clock, source: Any, reader: Reader, at_once: bool) -> None:
     began, said = clock.now, list[str]()
-    is_silent(clock, source, began + 30)
+    is_silent(clock, source, began + 30, at_once=at_once)
     catch_up(source, said.append)
     assert clock.now - began >= 30
     assert said[0] == f"  waiting for an answer: {SILENT}"
