@@ -1,5 +1,6 @@
 """The network between sites in front of a small cluster: what a client sees of it, and a mirror that it cuts off."""
 
+import os
 import subprocess
 import sys
 import time
@@ -83,7 +84,7 @@ def test_a_running_cluster_moves_behind_a_network_and_keeps_its_address(kit: Kit
     address, before = kit.listener("external")["bootstrapServers"], kit.pid(kit.broker())
     assert kit.admits(from_afar(kit))
     command = [sys.executable, "-m", "sandbox", "network", "--latency", "0ms"]
-    environment = {"RT_INVENTORY_SANDBOX": str(kit.state.path), "PATH": "/usr/bin:/bin"}
+    environment = {**os.environ, "RT_INVENTORY_SANDBOX": str(kit.state.path)}
     done = subprocess.run(
         command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=240, check=False
     )
