@@ -376,29 +376,6 @@ def test_catching_up_names_the_line_that_is_cut_after_it_has_begun(clock: Clock,
     assert said[-1] == f"  the mirror's position cannot be read ({str(SILENT).rstrip('.')})"
 
 
-def test_a_side_has_settled_when_it_does_not_grow_between_two_snapshots(clock: Clock) -> None:
-    target: Any = Side("es-tgt", {ITEMS: 10})
-    answers = iter([{ITEMS: 10}, {ITEMS: 12}, {ITEMS: 13}, {ITEMS: 13}])
-    began = clock.now
-    draining.settled(target, lambda _: next(answers), "rt-inventory-stg")
-    assert clock.now - began == 3 * draining.SETTLED_AFTER_S
-
-
-def test_copies_that_somebody_else_writes_to_are_reported(clock: Clock) -> None:
-    target: Any = Side("es-tgt", {ITEMS: 10})
-
-    def ends(side: Any) -> dict[TopicPartition, int]:
-        side.log[ITEMS] += 1
-        return {**side.log, STORE: 5}
-
-    with pytest.raises(OpsError) as caught:
-        draining.settled(target, ends, "rt-inventory-stg")
-    assert str(caught.value) == (
-        "cluster rt-inventory-stg: nothing may be written to the copies while the mirror is stopped (grew for 60 s: "
-        "items-0). Stop who does, run this again."
-    )
-
-
 def test_places_come_back_from_a_journal_as_they_went_in() -> None:
     partitions = {("items", 0): 7, ("items-eu-1", 12): 0, ("a-", 3): 4, ("-", 0): 1}
     reported = format_places(partitions)
