@@ -68,7 +68,7 @@ def test_a_pair_that_comes_up_over_a_long_and_bad_line_is_verified(site: Site) -
 def test_a_planned_failover_gives_up_where_the_line_stays_cut_and_applications_may_write_again(site: Site) -> None:
     code, done, said = cut_in(site, "drain", None, *FAILOVER, "--drain", str(int(SHORT_DRAIN_S)))
 
-    assert code == 2, said
+    assert code == 2, f"{done} {said}"
     assert "who is active has not changed" in done["error"], done
     assert not site.is_fenced, said
     assert site.write(SOURCE, MORE)
@@ -81,7 +81,8 @@ def test_a_planned_failover_waits_while_the_line_is_cut_and_loses_nothing(site: 
 
     code, done, said = cut_in(site, "drain", CUT_S, *FAILOVER)
 
-    assert (code, done["active"], done["recordsLost"], done["stranded"]) == (0, "target", 0, {}), said
+    assert code == 0, f"{done} {said}"
+    assert (done["active"], done["recordsLost"], done["stranded"]) == ("target", 0, {})
     assert site.held(TARGET) == site.acknowledged
     assert site.unread(TARGET) == left
     assert site.is_fenced
@@ -95,7 +96,8 @@ def test_a_failback_waits_while_the_line_is_cut_and_brings_everything_back_once(
 
     code, done, said = cut_in(site, "copy", CUT_S, *FAILBACK)
 
-    assert (code, done["active"], done["recordsLost"], done["stranded"]) == (0, "source", 0, {}), said
+    assert code == 0, f"{done} {said}"
+    assert (done["active"], done["recordsLost"], done["stranded"]) == ("source", 0, {})
     assert site.held(SOURCE) == site.acknowledged
     assert site.unread(SOURCE) == left
     assert not site.is_fenced
