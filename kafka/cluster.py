@@ -87,7 +87,7 @@ class Cluster:
 
     def connect(self, within_s: float = CONNECT_DEADLINE_S) -> None:
         """Prove that the cluster answers this user; raises ClusterError."""
-        self.refusals.certificate()
+        self.refusals.begin()
         try:
             config = {**self._config, "error_cb": self.refusals.record}
             self._admin = AdminClient(config, logger=self._quiet)

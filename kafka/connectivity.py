@@ -24,6 +24,7 @@ ALERT_S = 2.0
 _EXPIRED, _TOO_EARLY, _HOST, _ADDRESS = 10, 9, 62, 64  # X509_V_ERR_* of OpenSSL's x509_vfy.h
 _CLIENT_FIX = "Renew it and give the new one as ssl.certificate.pem and ssl.key.pem."
 _UNREACHED_FIX = "Check bootstrap.servers and that the brokers are up."
+_LISTENER_FIX = "Check the port in bootstrap.servers and security.protocol."
 Config = Mapping[str, str]
 Problem = tuple[str, str]
 
@@ -76,9 +77,13 @@ def broker_certificate(address: str) -> tuple[str, datetime] | None:
     return f"the broker's certificate {one.subject.rfc4514_string()} at {address}", one.not_valid_after_utc
 
 
-def diagnosis(config: Config, address: str) -> Problem:
-    """Return why a TLS connection to `host:port` failed and what to do."""
-    return problem(config, address) or _client_refused(config, address)
+def refusal(config: Config, address: str) -> Problem | None:
+    """Return why a TLS connection to `host:port` is refused and what to do; None if that may be over soon.
+
+    Where a broker starts, or a line is cut or heals in the middle of a handshake, that fails too.
+    """
+    found = problem(config, address)
+    return None if found is None or found[1] in (_UNREACHED_FIX, _LISTENER_FIX) else found
 
 
 def problem(config: Config, address: str, now: datetime | None = None) -> Problem | None:
@@ -97,8 +102,8 @@ def problem(config: Config, address: str, now: datetime | None = None) -> Proble
         return _verification(error, address)
     except ssl.SSLError as error:
         if error.reason and "ALERT" in error.reason:
-            return _client_refused(config, address)
-        return f"{address} does not speak TLS", "Check the port in bootstrap.servers and security.protocol."
+            return client_refused(config, address)
+        return f"{address} does not speak TLS", _LISTENER_FIX
     except TimeoutError:
         return f"{address} cannot be reached within {PROBE_S:.0f} s", _UNREACHED_FIX
     except OSError as error:
@@ -157,7 +162,8 @@ def _verification(error: ssl.SSLCertVerificationError, address: str) -> Problem:
     )
 
 
-def _client_refused(config: Config, address: str) -> Problem:
+def client_refused(config: Config, address: str) -> Problem:
+    """Return that a TLS connection fails although this side finds nothing wrong with it, and what to do."""
     name = subject(config)
     if name is None:
         return f"{address} demands a client certificate", "Set ssl.certificate.pem and ssl.key.pem."

@@ -142,6 +142,15 @@ class Refusals:
         self.user = side.client_config.get("sasl.username") or connectivity.subject(side.client_config) or side.user
         self._recorded: list[KafkaError] = []
 
+    def begin(self) -> None:
+        """Forget what was reported of an earlier connection.
+
+        Refuses a client's certificate that is no longer, or not yet, valid: the broker would only hang up.
+        """
+        self._recorded.clear()
+        if bad := connectivity.client_problem(self.side.client_config):
+            self.reject(*bad)
+
     def record(self, error: KafkaError) -> None:
         """Keep an error that librdkafka reports apart from its answers (`error_cb`)."""
         self._recorded.append(error)
@@ -178,19 +187,18 @@ class Refusals:
         message = self.message(f"cannot {what}: {text_of(error)}", "Check that the brokers are up.")
         raise (UnansweredError if code in UNANSWERED else ClusterError)(message) from None
 
-    def certificate(self) -> None:
-        """Refuse a client certificate that is no longer, or not yet, valid: the broker would only hang up."""
-        if bad := connectivity.client_problem(self.side.client_config):
-            self.reject(*bad)
-
     def connection(self, *, final: bool, last: KafkaException, within_s: float) -> None:
         """Raise what keeps a connection from coming about, at once if waiting cannot help, else when `final`."""
         codes = {error.code(): error for error in self._recorded}
         if KafkaError._AUTHENTICATION in codes:
             self.reject("authentication failed", "Check sasl.username, sasl.password and sasl.mechanism.")
         if KafkaError._SSL in codes:
+            config = self.side.client_config
             address = connectivity.address_in(codes[KafkaError._SSL].str()) or self._first_server
-            self.reject(*connectivity.diagnosis(self.side.client_config, address))
+            if refusal := connectivity.refusal(config, address):
+                self.reject(*refusal)
+            if final:
+                self.refuse(*(connectivity.problem(config, address) or connectivity.client_refused(config, address)))
         if not final:
             return
         if KafkaError._RESOLVE in codes:

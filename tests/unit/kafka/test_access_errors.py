@@ -50,12 +50,18 @@ def test_a_missing_right_names_user_operation_resource_and_grant() -> None:
 
 @pytest.mark.parametrize(
     ("reported", "helps"),
-    [(KafkaError._AUTHENTICATION, False), (KafkaError._RESOLVE, True), (KafkaError._TRANSPORT, True)],
+    [
+        (KafkaError._AUTHENTICATION, False),
+        (KafkaError._RESOLVE, True),
+        (KafkaError._TRANSPORT, True),
+        (KafkaError._SSL, True),
+    ],
 )
 def test_a_wrong_password_is_refused_at_once_and_a_cluster_that_is_away_after_its_time(
     closed: int, reported: int, helps: bool
 ) -> None:
-    refusals = Refusals(side(**{"bootstrap.servers": f"127.0.0.1:{closed}"}))
+    """A handshake fails too where a line is cut or heals in its middle."""
+    refusals = Refusals(side(**{"bootstrap.servers": f"127.0.0.1:{closed}", "security.protocol": "SASL_SSL"}))
     refusals.record(KafkaError(reported))
     last = KafkaException(KafkaError(KafkaError._TRANSPORT))
     if helps:
@@ -63,6 +69,8 @@ def test_a_wrong_password_is_refused_at_once_and_a_cluster_that_is_away_after_it
     with pytest.raises(ClusterError) as caught:
         refusals.connection(final=helps, last=last, within_s=5)
     assert isinstance(caught.value, RefusedError) != helps
+    refusals.begin()
+    refusals.connection(final=False, last=last, within_s=5)  # what was reported before says nothing of the next try
 
 
 def test_names_of_topics_need_no_right_to_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
