@@ -5,21 +5,32 @@ One after the other, ten thousand groups cost both round trips ten thousand time
 own what is asked, nor what an error means.
 """
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
+
+from kafka.errors import code_of
 
 IN_FLIGHT = 32
 """Requests without an answer. A broker takes one after the other from a connection: more are hardly faster."""
+MOVES = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
+"""What brokers answer while a group's coordinator moves. Kafka's own client asks again, librdkafka does not."""
+AGAIN_S = 0.2
 Name = TypeVar("Name")
+Answered = tuple[Name, Any, KafkaException | None]
 
 
 def answers(
-    names: Iterable[Name], send: Callable[[Name], "Future[Any]"]
-) -> Iterator[tuple[Name, Any, KafkaException | None]]:
+    names: Iterable[Name], send: Callable[[Name], "Future[Any]"], moved_within_s: float = 0.0
+) -> Iterator[Answered[Name]]:
     """Yield each name with the answer to its request, or with the error that is its answer, in the order of names.
 
     The deadline of each request begins when it is sent: all of them may take long, as long as answers come. A caller
@@ -28,7 +39,23 @@ def answers(
     Args:
         names: what is asked for, one request each; each is taken when its request is sent.
         send: sends a request and returns its future, which ends by the deadline of the request.
+        moved_within_s: how long those whose coordinator moves are asked for again, behind all others.
     """
+    end = time.monotonic() + moved_within_s
+    while True:
+        again: list[Name] = []
+        for name, answer, error in _once(names, send):
+            if error is not None and code_of(error) in MOVES and time.monotonic() < end:
+                again.append(name)
+            else:
+                yield name, answer, error
+        if not again:
+            return
+        time.sleep(AGAIN_S)
+        names = again
+
+
+def _once(names: Iterable[Name], send: Callable[[Name], "Future[Any]"]) -> Iterator[Answered[Name]]:
     in_flight: deque[tuple[Name, Future[Any]]] = deque()
     for name in names:
         in_flight.append((name, send(name)))
@@ -38,7 +65,7 @@ def answers(
         yield _answer(*in_flight.popleft())
 
 
-def _answer(name: Name, future: "Future[Any]") -> tuple[Name, Any, KafkaException | None]:
+def _answer(name: Name, future: "Future[Any]") -> Answered[Name]:
     try:
         return name, future.result(), None
     except KafkaException as error:

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 
 from kafka import group_commits, in_flight
 from kafka.cluster import CALL_DEADLINE_S, Cluster
@@ -127,11 +127,14 @@ def _set(
     before: Mapping[str, group_commits.Commits],
     require_permission: Callable[[], None],
 ) -> None:
-    """Set offsets, of groups that were at `before`; raises the first problem once nothing is in flight any more."""
+    """Set offsets, of groups that were at `before`; raises the first problem once nothing is in flight any more.
+
+    A group whose coordinator moves to another broker is set there.
+    """
     problems: list[Exception] = []
 
-    def allowed() -> Iterator[str]:
-        for group in wrong:
+    def allowed(groups: Iterable[str]) -> Iterator[str]:
+        for group in groups:
             if problems:
                 return
             try:
@@ -147,14 +150,27 @@ def _set(
         request = [ConsumerGroupTopicPartitions(group, parts)]
         return cluster.admin.alter_consumer_group_offsets(request, request_timeout=CALL_DEADLINE_S)[group]
 
-    for group, answer, error in in_flight.answers(allowed(), send):
-        if error is not None:
-            problems.append(_refusal(cluster, group, error.args[0]))
-        elif refused := [part for part in answer.topic_partitions if part.error is not None]:
-            where = f" on {refused[0].topic}-{refused[0].partition}"
-            problems.append(_refusal(cluster, group, refused[0].error, where))
-    if problems:
-        raise problems[0]
+    left, end = list(wrong), time.monotonic() + CALL_DEADLINE_S
+    while left:
+        moving: list[str] = []
+        for group, answer, error in in_flight.answers(allowed(left), send):
+            why, where = _failed(answer, error)
+            if why is not None and why.code() in in_flight.MOVES and time.monotonic() < end:
+                moving.append(group)
+            elif why is not None:
+                problems.append(_refusal(cluster, group, why, where))
+        if problems:
+            raise problems[0]
+        if left := moving:
+            time.sleep(in_flight.AGAIN_S)
+
+
+def _failed(answer: Any, error: KafkaException | None) -> tuple[KafkaError | None, str]:
+    """Return why a group was not set, None if it was, and the partition that this is about."""
+    if error is not None:
+        return error.args[0], ""
+    refused = [part for part in answer.topic_partitions if part.error is not None]
+    return (refused[0].error, f" on {refused[0].topic}-{refused[0].partition}") if refused else (None, "")
 
 
 def _require_set(cluster: Cluster, group: str, offsets: Offsets, now: Offsets) -> None:

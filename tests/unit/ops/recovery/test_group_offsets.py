@@ -1,5 +1,6 @@
 """Setting a group's offsets: only while it is inactive, only what differs, and read back."""
 
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,11 +60,39 @@ def test_a_group_that_does_not_exist_yet_is_made_by_its_offsets(cluster: Any) ->
         (KafkaError.COORDINATOR_NOT_AVAILABLE, "Run the command again: it sets what is not set yet."),
     ],
 )
-def test_a_refusal_is_reported_with_its_remedy(cluster: Any, code: int, message: str) -> None:
+def test_a_refusal_is_reported_with_its_remedy(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, code: int, message: str
+) -> None:
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + seconds))
+    monkeypatch.setattr(group_offsets, "time", clock)
     cluster.admin.refused = KafkaError(code)
     with pytest.raises(OpsError, match="cluster es-tgt: offsets of group orders must be set") as caught:
         list(group_offsets.commit_each(cluster, [("orders", {ITEMS: 7})]))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("of_partition", [False, True])
+def test_a_group_whose_coordinator_moves_is_set_there(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, of_partition: bool
+) -> None:
+    moves, asked = KafkaError(KafkaError.NOT_COORDINATOR), list[float]()
+    monkeypatch.setattr(group_offsets, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=asked.append))
+    plain = cluster.admin.alter_consumer_group_offsets
+
+    def alter(request: Any, **options: Any) -> dict[str, Any]:
+        if len(asked) == 2:
+            return dict(plain(request, **options))
+        part = SimpleNamespace(topic="items", partition=0, error=moves)
+        if of_partition:
+            return {"orders": cluster.admin._answer(SimpleNamespace(topic_partitions=[part]))}
+        future: Future[Any] = Future()
+        future.set_exception(KafkaException(moves))
+        return {"orders": future}
+
+    monkeypatch.setattr(cluster.admin, "alter_consumer_group_offsets", alter)
+    assert list(group_offsets.commit_each(cluster, [("orders", {ITEMS: 7})]))
+    assert (cluster.held["orders"][ITEMS], len(asked)) == (7, 2)
 
 
 def test_a_refusal_of_one_partition_is_reported_with_its_name(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
