@@ -113,10 +113,10 @@ class Command:
                     return child
         return None
 
-    def end(self) -> tuple[int, dict[str, Any]]:
+    def end(self, within_s: float = ENDS_S) -> tuple[int, dict[str, Any]]:
         """Wait for its end; return its exit code and its document, {} if it has none."""
         try:
-            code = self._child.wait(ENDS_S)
+            code = self._child.wait(within_s)
         except subprocess.TimeoutExpired:
             self._child.kill()
             raise AssertionError(f"the command must end: {self.said}") from None

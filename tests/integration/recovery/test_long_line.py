@@ -27,6 +27,9 @@ LONG = Conditions(latency_ms=200, jitter_ms=100, bandwidth_kb=90)
 0.2 s x 0.1 (Mathis et al., 1997) are 88 kB/s for each connection, and what is sent again arrives late."""
 CUT = Conditions(cut=True)
 CUT_S, SHORT_DRAIN_S = 20.0, 15.0
+ENDS_S = 600.0
+"""Connect may leave the tasks of a worker that was cut off from its group to nobody for five minutes, if there is no
+other (scheduled.rebalance.max.delay.ms)."""
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +124,7 @@ def cut_in(site: Site, step: str, seconds: float | None, *words: str) -> tuple[i
             time.sleep(seconds)
             assert not command.ended, command.said
             set_line(site, Conditions())
-        code, done = command.end()
+        code, done = command.end(ENDS_S)
     finally:
         set_line(site, Conditions())
     return code, done, command.said
