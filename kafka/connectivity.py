@@ -77,13 +77,15 @@ def broker_certificate(address: str) -> tuple[str, datetime] | None:
     return f"the broker's certificate {one.subject.rfc4514_string()} at {address}", one.not_valid_after_utc
 
 
-def refusal(config: Config, address: str) -> Problem | None:
-    """Return why a TLS connection to `host:port` is refused and what to do; None if that may be over soon.
+def lasts(found: Problem, config: Config, address: str) -> bool:
+    """Whether waiting cannot help against a problem of a TLS connection to `host:port`.
 
-    Where a broker starts, or a line is cut or heals in the middle of a handshake, that fails too.
+    A broker that starts, and a line that is cut or heals in the middle of a handshake, look like one that is not there
+    or speaks no TLS. The handshake here shows no certificate of the client's, so it says nothing of one.
     """
-    found = problem(config, address)
-    return None if found is None or found[1] in (_UNREACHED_FIX, _LISTENER_FIX) else found
+    if found[1] in (_UNREACHED_FIX, _LISTENER_FIX):
+        return False
+    return subject(config) is None or found != client_refused(config, address)
 
 
 def problem(config: Config, address: str, now: datetime | None = None) -> Problem | None:

@@ -131,6 +131,7 @@ PASSING = (
 )
 UNANSWERED = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 NAMED_MAX = 10
+_ENDED = "handshake failed: Local: "
 Right = tuple[str, str]  # operation and resource, such as ("Read", "topic items")
 
 
@@ -190,15 +191,17 @@ class Refusals:
     def connection(self, *, final: bool, last: KafkaException, within_s: float) -> None:
         """Raise what keeps a connection from coming about, at once if waiting cannot help, else when `final`."""
         codes = {error.code(): error for error in self._recorded}
-        if KafkaError._AUTHENTICATION in codes:
+        # The request before the password is judged fails with this code too, where a connection ends.
+        if KafkaError._AUTHENTICATION in codes and _ENDED not in codes[KafkaError._AUTHENTICATION].str():
             self.reject("authentication failed", "Check sasl.username, sasl.password and sasl.mechanism.")
         if KafkaError._SSL in codes:
             config = self.side.client_config
             address = connectivity.address_in(codes[KafkaError._SSL].str()) or self._first_server
-            if refusal := connectivity.refusal(config, address):
-                self.reject(*refusal)
-            if final:
-                self.refuse(*(connectivity.problem(config, address) or connectivity.client_refused(config, address)))
+            if found := connectivity.problem(config, address):
+                if connectivity.lasts(found, config, address):
+                    self.reject(*found)
+                if final:
+                    self.refuse(*found)
         if not final:
             return
         if KafkaError._RESOLVE in codes:

@@ -42,7 +42,7 @@ def answers(
 
     `IN_FLIGHT` groups are asked for at the same time. One whose offsets cannot be read is left out, with the error in
     `unread`; without `unread`, or if nothing answers any more, the error is raised. Without it a group is waited for
-    whose coordinator moves to another broker.
+    whose coordinator still loads: another broker has become it.
 
     A transaction that has not ended may have offsets of a group in it (`sendOffsetsToTransaction`): those before it may
     be undone by its end. With `stable` such a group comes after all others, once its transaction has ended; if it does
@@ -91,8 +91,8 @@ def _answered(
         return cluster.admin.list_consumer_group_offsets(asked, **options)[group]
 
     unanswered = 0
-    moved_within_s = cluster.call_within_s if unread is None else 0.0
-    for group, answer, error in in_flight.answers(groups, send, moved_within_s):
+    loaded_within_s = cluster.call_within_s if unread is None else 0.0
+    for group, answer, error in in_flight.answers(groups, send, loaded_within_s):
         try:
             if error is not None:
                 cluster.refusals.call(f"read the offsets of group {group}", error, ("Describe", f"group {group}"))

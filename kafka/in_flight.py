@@ -17,35 +17,39 @@ from kafka.errors import code_of
 
 IN_FLIGHT = 32
 """Requests without an answer. A broker takes one after the other from a connection: more are hardly faster."""
-MOVES = (
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-)
-"""What brokers answer while a group's coordinator moves. Kafka's own client asks again, librdkafka does not."""
+LOADS = KafkaError.COORDINATOR_LOAD_IN_PROGRESS
+"""What a broker answers that has just become a group's coordinator. Kafka's own client asks again, librdkafka does not.
+
+The one that is it no longer answers NOT_COORDINATOR: librdkafka's admin client goes on asking it, so that a repeat is
+of no use.
+"""
 AGAIN_S = 0.2
 Name = TypeVar("Name")
 Answered = tuple[Name, Any, KafkaException | None]
 
 
 def answers(
-    names: Iterable[Name], send: Callable[[Name], "Future[Any]"], moved_within_s: float = 0.0
+    names: Iterable[Name], send: Callable[[Name], "Future[Any]"], loaded_within_s: float = 0.0
 ) -> Iterator[Answered[Name]]:
     """Yield each name with the answer to its request, or with the error that is its answer, in the order of names.
 
-    The deadline of each request begins when it is sent: all of them may take long, as long as answers come. A caller
-    that stops in between leaves up to `IN_FLIGHT` requests that were sent, and that the cluster carries out.
+    Those that are asked for again come behind all others. The deadline of each request begins when it is sent: all of
+    them may take long, as long as answers come. A caller that stops in between leaves up to `IN_FLIGHT` requests that
+    were sent, and that the cluster carries out.
 
     Args:
         names: what is asked for, one request each; each is taken when its request is sent.
         send: sends a request and returns its future, which ends by the deadline of the request.
-        moved_within_s: how long those whose coordinator moves are asked for again, behind all others.
+        loaded_within_s: how long those are asked for again whose coordinator still loads, from the first of them on.
     """
-    end = time.monotonic() + moved_within_s
+    end: float | None = None
     while True:
         again: list[Name] = []
         for name, answer, error in _once(names, send):
-            if error is not None and code_of(error) in MOVES and time.monotonic() < end:
+            loads = error is not None and code_of(error) == LOADS
+            if loads and end is None:
+                end = time.monotonic() + loaded_within_s
+            if loads and time.monotonic() < (end or 0.0):
                 again.append(name)
             else:
                 yield name, answer, error

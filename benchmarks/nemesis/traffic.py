@@ -43,7 +43,7 @@ def begin_at_first(read: Mapping[Any, set[int]]) -> None:
     Where the broker is killed while it deletes a topic, the group's commits outlive the topic: it goes on there when
     the topic is created again, at the source too.
     """
-    for offsets in read.values():
+    for offsets in list(read.values()):
         offsets.update(range(min(offsets, default=0)))
 
 

@@ -73,6 +73,25 @@ def test_a_wrong_password_is_refused_at_once_and_a_cluster_that_is_away_after_it
     refusals.connection(final=False, last=last, within_s=5)  # what was reported before says nothing of the next try
 
 
+def test_a_connection_that_ends_before_the_password_is_judged_is_no_wrong_password(closed: int) -> None:
+    refusals = Refusals(side(**{"bootstrap.servers": f"127.0.0.1:{closed}", "security.protocol": "SASL_SSL"}))
+    ended = "SASL SCRAM-SHA-512 mechanism handshake failed: Local: Broker transport failure"
+    refusals.record(KafkaError(KafkaError._AUTHENTICATION, ended))
+    last = KafkaException(KafkaError(KafkaError._TRANSPORT))
+    refusals.connection(final=False, last=last, within_s=5)
+    with pytest.raises(ClusterError, match="cannot be reached"):
+        refusals.connection(final=True, last=last, within_s=5)
+
+
+@pytest.mark.parametrize("shown", [None, "client"])
+def test_only_what_the_handshake_itself_shows_of_a_tls_connection_lasts(shown: str | None) -> None:
+    """A broker that requires certificates refuses every handshake without one, also that of a client that has one."""
+    config = {"ssl.certificate.pem": certificate(shown, ends_in_days=9)} if shown else {}
+    demands = connectivity.client_refused(config, "k1:9093")
+    assert connectivity.lasts(demands, config, "k1:9093") == (shown is None)
+    assert connectivity.lasts(("the broker's certificate at k1:9093 expired", "Renew it."), config, "k1:9093")
+
+
 def test_names_of_topics_need_no_right_to_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
     class Admin:
         """Metadata, and nothing else."""

@@ -130,19 +130,18 @@ def test_groups_whose_coordinator_does_not_answer_keep_nobody_from_reading_the_o
     assert len(unread) == 100
 
 
-@pytest.mark.parametrize("code", in_flight.MOVES)
-def test_a_group_whose_coordinator_moves_is_asked_for_again_behind_the_others(
-    monkeypatch: pytest.MonkeyPatch, code: int
+def test_a_group_whose_coordinator_still_loads_is_asked_for_again_behind_the_others(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(in_flight, "AGAIN_S", 0.01)
-    moving = [error(code)] * 3
+    moving = [error(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)] * 3
     broker = Broker(lambda group: moving.pop() if group == "moved" and moving else offsets(("items", 0, 30)))
     side = cluster(monkeypatch, broker)
     assert list(side.group_offsets(["moved", "plain"])) == ["plain", "moved"]
     assert broker.sent == ["moved", "plain", "moved", "moved", "moved"]
 
 
-def test_a_group_whose_coordinator_does_not_come_back_is_an_error_at_the_deadline(
+def test_a_group_whose_coordinator_does_not_end_to_load_is_an_error_at_the_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(in_flight, "AGAIN_S", 0.01)

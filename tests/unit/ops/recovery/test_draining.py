@@ -295,6 +295,13 @@ def test_a_line_that_is_cut_while_a_side_is_drained_is_waited_for_and_named(
     assert len([line for line in said if "waiting for an answer" in line]) == 30 / draining.LOG_EVERY_S
 
 
+def test_a_side_that_answers_just_before_the_deadline_is_not_taken_for_one_that_is_written_to(
+    clock: Clock, source: Any, reader: Reader
+) -> None:
+    is_silent(clock, source, clock.now + WITHIN_S - 2)
+    assert drain(source)["records"] == 15
+
+
 def test_what_was_written_behind_a_cut_line_is_seen_and_copied_before_the_side_is_drained(
     clock: Clock, source: Any, reader: Reader
 ) -> None:

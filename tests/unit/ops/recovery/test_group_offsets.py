@@ -58,6 +58,7 @@ def test_a_group_that_does_not_exist_yet_is_made_by_its_offsets(cluster: Any) ->
         (KafkaError.UNKNOWN_MEMBER_ID, "It has members: stop that application there"),
         (KafkaError.GROUP_AUTHORIZATION_FAILED, "Give user es-tgt-user Read on the group and on the topic."),
         (KafkaError.COORDINATOR_NOT_AVAILABLE, "Run the command again: it sets what is not set yet."),
+        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, "Run the command again: it sets what is not set yet."),
     ],
 )
 def test_a_refusal_is_reported_with_its_remedy(
@@ -70,13 +71,14 @@ def test_a_refusal_is_reported_with_its_remedy(
     with pytest.raises(OpsError, match="cluster es-tgt: offsets of group orders must be set") as caught:
         list(group_offsets.commit_each(cluster, [("orders", {ITEMS: 7})]))
     assert message in str(caught.value)
+    assert (now[0] >= 20) == (code == KafkaError.COORDINATOR_LOAD_IN_PROGRESS), "only that one is waited for"
 
 
 @pytest.mark.parametrize("of_partition", [False, True])
-def test_a_group_whose_coordinator_moves_is_set_there(
+def test_a_group_whose_coordinator_still_loads_is_set_then(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, of_partition: bool
 ) -> None:
-    moves, asked = KafkaError(KafkaError.NOT_COORDINATOR), list[float]()
+    moves, asked = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS), list[float]()
     monkeypatch.setattr(group_offsets, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=asked.append))
     plain = cluster.admin.alter_consumer_group_offsets
 

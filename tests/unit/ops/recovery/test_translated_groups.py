@@ -47,6 +47,16 @@ def test_what_ops_follow_has_set_is_not_set_back(sides: Sides) -> None:
     assert (found["offsets"], found["setBack"], found["mayBeSkipped"]) == ({"items-0": 8}, {}, {})
 
 
+def test_a_group_that_a_broker_does_not_list_yet_is_known_by_its_offsets(sides: Sides) -> None:
+    """While a coordinator loads, a broker lists none of its groups."""
+    sides.translate("orders", ITEMS, (5, 5))
+    sides.target.metadata["orders", ITEMS] = group_offsets.FOLLOWED
+    sides.target.states.clear()
+    found = work(UNPLANNED).offsets()["groups"]["orders"]
+    assert sides.target.held["orders"] == {ITEMS: 8}
+    assert (found["offsets"], found["setBack"]) == ({"items-0": 8}, {})
+
+
 def test_an_offset_that_ops_follow_has_set_may_skip_nothing_though_nothing_is_translated(sides: Sides) -> None:
     sides.translate("orders", STORE, (2, 2))
     assert work(UNPLANNED).offsets()["groups"]["orders"]["mayBeSkipped"] == {"items-0": 8}
