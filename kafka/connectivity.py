@@ -165,7 +165,7 @@ def _verification(error: ssl.SSLCertVerificationError, address: str) -> Problem:
 
 
 def client_refused(config: Config, address: str) -> Problem:
-    """Return that a TLS connection fails although this side finds nothing wrong with it, and what to do."""
+    """Return that a broker demands a client certificate, or refuses the one that is configured, and what to do."""
     name = subject(config)
     if name is None:
         return f"{address} demands a client certificate", "Set ssl.certificate.pem and ssl.key.pem."
