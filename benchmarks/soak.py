@@ -291,6 +291,9 @@ class Soak:
             "emit.checkpoints.interval.seconds": "2",
             "refresh.groups.interval.seconds": "5",
             "refresh.topics.interval.seconds": "5",
+            # One request for all that came, where each record that waits would be one of its own.
+            "source.consumer.fetch.min.bytes": "100000",
+            "source.consumer.fetch.max.wait.ms": "500",
         }
 
 

@@ -49,6 +49,10 @@ class Traffic:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: dict(GROUPS))
     share_groups: tuple[str, ...] = ()
     """Groups of the same topics that have no positions to carry (KIP-932)."""
+    batches: Mapping[str, Any] = field(default_factory=lambda: {"linger.ms": 20})
+    """How the producers of single records collect them."""
+    fetches: Mapping[str, Any] = field(default_factory=dict)
+    """How members collect what they fetch."""
     read: dict[str, dict[TopicPartition, set[int]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(set))
     )
@@ -90,7 +94,7 @@ class Traffic:
 
     def _orders(self) -> None:
         """Unique records, in turn on all partitions; one key in 500, one value in 50 is null."""
-        producer = Producer({**self.client, "enable.idempotence": True, "linger.ms": 20})
+        producer = self.producer()
         for number in self._paced(ORDERS_PER_SECOND):
             key = None if number % 500 == 7 else b"order-%d" % (number % 1000)
             value = None if number % 50 == 9 else json.dumps({"order": number, "text": "x" * (number % 300)}).encode()
@@ -102,7 +106,7 @@ class Traffic:
 
     def _signals(self) -> None:
         """Identical records, several within the same second of their timestamps."""
-        producer = Producer({**self.client, "enable.idempotence": True})
+        producer = self.producer()
         for number in self._paced(SIGNALS_PER_SECOND):
             self._send(producer, (SIGNALS, 0), None, b"on" if number % 2 else b"", [], _now_ms() // 1000 * 1000)
         self._settled(producer)
@@ -166,6 +170,10 @@ class Traffic:
                 f"producer: every record must be acknowledged within {self.answer_s:.0f} s (left {left})."
             )
 
+    def producer(self, **config: Any) -> Producer:
+        """A producer that repeats nothing, without transactions."""
+        return Producer({**self.client, "enable.idempotence": True, **self.batches, **config})
+
     def _group(self, name: str) -> None:
         """Read as a member of a group and commit now and then."""
         with self.member(name) as member:
@@ -176,7 +184,7 @@ class Traffic:
     def member(self, name: str, **config: Any) -> Iterator["Member"]:
         """A member of a group that is subscribed to its topics."""
         more = {"group.id": name, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        consumer = Consumer({**self.client, **more, "isolation.level": "read_committed", **config})
+        consumer = Consumer({**self.client, **self.fetches, **more, "isolation.level": "read_committed", **config})
         try:
             consumer.subscribe(list(self.groups[name]))
             yield Member(consumer, self.read[name])

@@ -152,6 +152,10 @@ class FollowRound:
     peak_mib: int
 
 
+LIBRDKAFKA_ENDED_IT = (-signal.SIGABRT, -signal.SIGSEGV)
+"""By a failed assertion (its issue 4605), or because a broker that comes back says that it is not the coordinator."""
+
+
 @dataclass
 class FollowProcess:
     """A running follower, and its rounds so far."""
@@ -160,7 +164,7 @@ class FollowProcess:
     starts_again: bool
     rounds: list[FollowRound] = field(default_factory=list)
     aborts: int = 0
-    """How often it was started again, as a pod is: librdkafka can abort its process where a broker comes back."""
+    """How often it was started again, as a pod is: librdkafka can end its process where a broker comes back."""
     is_over: bool = False
     """Whether the process has ended and is not started again."""
     _ends: bool = False
@@ -184,7 +188,7 @@ class FollowProcess:
             if begins:
                 time.sleep(AGAIN_AFTER_S)
             with self._lock:
-                aborted = child.returncode == -signal.SIGABRT
+                aborted = child.returncode in LIBRDKAFKA_ENDED_IT
                 self.is_over = self._ends or not self.starts_again or not (aborted or begins)
                 if self.is_over:
                     return
@@ -230,7 +234,7 @@ def following(
         folder: for the outputs.
         outputs: those of a stack, which describe the mirror.
         interval_s: seconds from round to round.
-        starts_again: whether it is started again where librdkafka aborts it.
+        starts_again: whether it is started again where librdkafka ends it.
     """
     path = folder / "outputs.json"
     path.write_text(json.dumps(outputs), encoding="utf-8")

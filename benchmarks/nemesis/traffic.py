@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer, ShareConsumer
+from confluent_kafka import KafkaException, ShareConsumer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -60,6 +60,8 @@ class NemesisTraffic(Traffic):
         }
     )
     share_groups: tuple[str, ...] = (SHARE,)
+    batches: Mapping[str, Any] = field(default_factory=lambda: {"linger.ms": 300})
+    fetches: Mapping[str, Any] = field(default_factory=lambda: {"fetch.min.bytes": 100_000, "fetch.wait.max.ms": 500})
     renewals: int = 0
     """How often the clients' certificate was renewed: keyed records' producer and members connect again with it."""
     skew_ms: int = 0
@@ -96,12 +98,12 @@ class NemesisTraffic(Traffic):
 
     def _keyed(self) -> None:
         """Records whose partition the producer chooses by the key, of a clock that may be wrong."""
-        more = {"enable.idempotence": True, "topic.metadata.refresh.interval.ms": 1000}
-        renewals, producer = self.renewals, Producer({**self.client, **more})
+        metadata = {"topic.metadata.refresh.interval.ms": 1000}
+        renewals, producer = self.renewals, self.producer(**metadata)
         for number in self._paced(_KEYED_PER_SECOND):
             if renewals != self.renewals:
                 self._settled(producer)
-                renewals, producer = self.renewals, Producer({**self.client, **more})
+                renewals, producer = self.renewals, self.producer(**metadata)
             if (wanted := self.partitions) > self._partitions_there:
                 self._add_partitions(wanted)
             value, now = json.dumps({"change": number}).encode(), int(time.time() * 1000) + self.skew_ms
@@ -121,7 +123,7 @@ class NemesisTraffic(Traffic):
         """Unique records and the group that reads them; both stop while the topic is deleted and created again."""
         numbers = 0
         while not self._stop.is_set():
-            producer = Producer({**self.client, "enable.idempotence": True})
+            producer = self.producer()
             with self.member(RECREATED_GROUP) as member:
                 for number in self._paced(_RECREATED_PER_SECOND):
                     value, tp = b"%d" % (numbers + number), (RECREATED, number % TOPICS[RECREATED])
@@ -176,7 +178,8 @@ class NemesisTraffic(Traffic):
     def _share_member(self, number: int) -> None:
         """A member of the share group, which accepts what it is given."""
         for is_here in self._stays(SHARE, number):
-            consumer = ShareConsumer({**self.client, "group.id": SHARE, "socket.timeout.ms": _SHARE_ANSWER_MS})
+            more = {**self.fetches, "group.id": SHARE, "socket.timeout.ms": _SHARE_ANSWER_MS}
+            consumer = ShareConsumer({**self.client, **more})
             try:
                 consumer.subscribe([KEYED, PAYMENTS])
                 while is_here():

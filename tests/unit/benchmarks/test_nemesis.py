@@ -156,9 +156,15 @@ def test_a_round_that_leaves_a_position_to_be_set_or_has_none_that_is_exact_is_n
 
 
 @pytest.mark.parametrize(
-    ("ends", "rounds", "aborts"), [(["abort()"], 2, 1), (["abort()", "_exit(1)"], 2, 1), (["_exit(1)"], 1, 0)]
+    ("ends", "rounds", "aborts"),
+    [
+        (["abort()"], 2, 1),
+        (["kill(os.getpid(), 11)"], 2, 1),
+        (["abort()", "_exit(1)"], 2, 1),
+        (["_exit(1)"], 1, 0),
+    ],
 )
-def test_a_follower_that_librdkafka_aborts_is_started_until_it_has_a_round_and_none_that_fails(
+def test_a_follower_that_librdkafka_ends_is_started_until_it_has_a_round_and_none_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: list[str], rounds: int, aborts: int
 ) -> None:
     monkeypatch.setattr(mirror, "AGAIN_AFTER_S", 0.01)
