@@ -113,6 +113,14 @@ class Command:
                     return child
         return None
 
+    def interrupt(self, within_s: float = ENDS_S) -> None:
+        """Let one that goes on for ever end, as by Ctrl-C."""
+        self.send(signal.SIGINT)
+        if self._child.stdout:
+            self._child.stdout.read()
+        self._child.wait(within_s)
+        self._reader.join(10)
+
     def end(self, within_s: float = ENDS_S) -> tuple[int, dict[str, Any]]:
         """Wait for its end; return its exit code and its document, {} if it has none."""
         try:
@@ -161,25 +169,27 @@ class Killer:
             if not self._released(document):
                 return code, document, command.said
 
-    def interrupt(self, one: Interruption, *words: str) -> str:
+    def interrupt(self, one: Interruption, *words: str, before: Iterable[str] = ()) -> str:
         """Run a command and let happen what shall happen in a step; return what it has printed."""
         while True:
             self.proxy.forget()
-            command, document = self._interrupted(one, words)
+            command, document = self._interrupted(one, words, before)
             if not self._released(document):
                 return command.said
 
-    def _interrupted(self, one: Interruption, words: Iterable[str]) -> tuple[Command, dict[str, Any]]:
+    def _interrupted(
+        self, one: Interruption, words: Iterable[str], before: Iterable[str]
+    ) -> tuple[Command, dict[str, Any]]:
         if one.who == API:
             outage = self.proxy.outage(one.match, AWAY_S)
-            command = self.start(*words)
+            command = self.start(*words, before=before)
             code, document = command.end()
             if not _names_lock(document):
                 assert (code, bool(outage.unanswered), bool(outage.refused)) == (2, True, True), command.said
                 assert "401" in document["error"], document
             return command, document
         with self.proxy.trap(one.match, passed=one.passed) as trap:
-            command = self.start(*words, at=one)
+            command = self.start(*words, at=one, before=before)
             wait_until(
                 f"{one.step} is reached", lambda: command.ended or _is_at(one, trap, command), CAUGHT_S, every_s=0.02
             )

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -15,9 +16,11 @@ from confluent_kafka.admin import AdminClient
 
 from ops.doctor.command import collect
 from ops.doctor.diagnosis import diagnose
-from ops.recovery import fencing, mirror_context
+from ops.recovery import fence, fencing, mirror_context
+from ops.recovery.fence import SourceFence
 from ops.recovery.journal import Journal
-from ops.recovery.operation import INTERRUPTED, NOTHING_CHANGED, Progress, of_journal
+from ops.recovery.mirror_context import MirrorContext
+from ops.recovery.operation import INTERRUPTED, NOTHING_CHANGED, UNDER_WAY, Progress, of_journal
 from ops.recovery.target_fence import TARGET_FENCED
 
 from . import records
@@ -27,10 +30,12 @@ from .running_sandbox import Sandbox
 from .waiting import wait_until
 
 SOURCE, TARGET, MIRROR, TOPIC = "dev", "stg", "mm2", "items"
+TOPICS = [TOPIC, "items.inventory", "store.inventory"]
 BOSS = "boss"
 GROUPS = [f"group-{number}" for number in range(6)]
 FAILOVER = ("failover", "--to", TARGET, "--exact", "--yes", "--json")
 FAILBACK = ("failback", "--to", SOURCE, "--yes", "--json")
+RECORD = "record "
 
 
 class Site:
@@ -43,7 +48,7 @@ class Site:
 
     def write(self, stack: str, number: int = 1, user: str = TESTER) -> bool:
         """Write records that are new; return whether the user is allowed to."""
-        values = [f"record {len(self.acknowledged) + each}" for each in range(number)]
+        values = [f"{RECORD}{len(self.acknowledged) + each}" for each in range(number)]
         try:
             records.write(self.project.client(stack, user), TOPIC, values)
         except AssertionError as error:
@@ -54,8 +59,8 @@ class Site:
         return True
 
     def held(self, stack: str) -> set[str]:
-        """The records of a side; each must be there once."""
-        found = records.read(self.project.client(stack), TOPIC)
+        """The records of a side that `write` has written; each must be there once."""
+        found = [value for value in records.read(self.project.client(stack), TOPIC) if value.startswith(RECORD)]
         assert len(found) == len(set(found)), "a record stands twice"
         return set(found)
 
@@ -111,15 +116,32 @@ class Site:
         journal = self.journal()
         return of_journal(journal, TARGET, self.project.folder, journal.holder)
 
-    def interrupt(self, one: Interruption, *words: str) -> None:
-        """Let it happen; afterwards the step must be reported as the one that the next command goes on with."""
+    def interrupt(self, one: Interruption, *words: str, before: Iterable[str] = ()) -> None:
+        """Let it happen; afterwards the step must be reported as the one that the next command goes on with.
+
+        `before` are words in front of the command's own, which make it one of another machine: that is reported as at
+        work until its Lease has run out.
+        """
         began = time.monotonic()
-        self.killer.interrupt(one, *words)
+        self.killer.interrupt(one, *words, before=before)
         sys.stderr.write(f"{words[0]}: {one.who} ended in {one.step}, after {time.monotonic() - began:.0f} s\n")
         found, journal = self.progress(), self.journal()
         assert found is not None, one
         assert (found.step, one.step in journal.steps) == (one.step, False), one
-        assert found.state == (INTERRUPTED if journal.may_have_changed else NOTHING_CHANGED), one
+        ended = INTERRUPTED if journal.may_have_changed else NOTHING_CHANGED
+        assert found.state == (UNDER_WAY if before else ended), one
+
+    def run(self, *words: str) -> tuple[dict[str, Any], str]:
+        """Run a command to its end; return its document and what it said."""
+        _, document, said = self.killer.finish(*words)
+        return document, said
+
+    def ended(self, one: Interruption, *words: str) -> int:
+        """Run a command that gets a signal at a line; return its exit code."""
+        command = self.killer.start(*words, at=one, proxied=False)
+        code, _ = command.end()
+        assert command.reached.is_set(), command.said
+        return code
 
     def status(self) -> dict[str, Any]:
         code, found, said = self.killer.finish("status", "--stack", TARGET, "--json")
@@ -128,11 +150,41 @@ class Site:
 
     def findings(self) -> list[str]:
         """Names of the doctor's findings about the fence."""
-        environment = {**os.environ, **self.killer.environment}
-        pair = mirror_context.load(TARGET, MIRROR, environment, self.project.folder)
+        pair, environment = self.pair()
         found = diagnose(collect(pair, environment, lambda _: None, debug=True))
         about = (fencing.LEFT_BEHIND, fencing.TAKES_WRITES, TARGET_FENCED)
         return [one.trouble for one in found if one.trouble in about]
+
+    def pair(self) -> tuple[MirrorContext, dict[str, str]]:
+        """The mirror and the environment in this process."""
+        environment = {**os.environ, **self.killer.environment}
+        return mirror_context.load(TARGET, MIRROR, environment, self.project.folder), environment
+
+    def fence(self) -> SourceFence:
+        """The fence of the source, in this process."""
+        pair, environment = self.pair()
+        found, why = fence.at_source(pair, self.project.folder, environment, print)
+        assert found is not None, why
+        return found
+
+    def user(self, name: str) -> dict[str, Any]:
+        """A KafkaUser of the source."""
+        found: dict[str, Any] = self.project.sandbox.get("kafkauser", "-n", self.project.namespace(SOURCE), name)
+        return found
+
+    def rules(self, user: str) -> list[Any]:
+        """The rules of a KafkaUser of the source."""
+        return (self.user(user)["spec"].get("authorization") or {}).get("acls") or []
+
+    def may_write(self, stack: str, topic: str = TOPIC) -> bool:
+        """Whether an application may write at a side; what it writes counts as nobody's."""
+        try:
+            records.write(self.project.client(stack), topic, ["one more"])
+        except AssertionError as error:
+            if "TOPIC_AUTHORIZATION_FAILED" not in str(error):
+                raise
+            return False
+        return True
 
     def require_nothing_left_to_deploy(self, stack: str) -> None:
         """Assert that Pulumi agrees with all that was changed."""
@@ -150,10 +202,9 @@ class Site:
     @property
     def is_fenced(self) -> bool:
         """Whether the source is, by its stack file and by its users."""
-        found = self.project.sandbox.get("kafkauser", "-n", self.project.namespace(SOURCE), TESTER)
-        rules = (found["spec"].get("authorization") or {}).get("acls") or []
         declared = f"{KEY}fence" in (self.project.folder / f"Pulumi.{SOURCE}.yaml").read_text("utf-8")
-        assert any(rule["type"] == "deny" for rule in rules) == declared, "stack file and KafkaUser differ"
+        denied = any(rule["type"] == "deny" for rule in self.rules(TESTER))
+        assert denied == declared, "stack file and KafkaUser differ"
         return declared
 
 
