@@ -97,6 +97,7 @@ def test_each_site_restores_the_offsets_of_a_group_of_the_other_and_the_group_sk
         assert len(unread) < len(read) + len(rest), "a restored group does not begin again"
 
 
+@pytest.mark.nightly
 def test_a_second_up_of_both_sites_changes_nothing(sites: Project) -> None:
     before = {site: [sites.pid(site, name) for name in sites.outputs(site)["mirrors"]] for site in OTHER}
     for site in OTHER:

@@ -15,6 +15,8 @@ from benchmarks.groups import Shape
 from ops.recovery.journal_store import BYTES_PER_POSITION
 from sandbox.toolchain import Tools
 
+pytestmark = pytest.mark.nightly
+
 SHAPE = Shape(200, 50)
 POSITIONS = SHAPE.groups * SHAPE.partitions
 
