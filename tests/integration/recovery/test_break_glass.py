@@ -1,4 +1,7 @@
-"""A failover while the bucket of Pulumi's state is lost, and Pulumi agrees with it afterwards."""
+"""A failover while the source and the bucket of Pulumi's state are lost, with an application at work, and the failback.
+
+Pulumi agrees with it in between. The status of the pair before it is tested first.
+"""
 
 import json
 import subprocess
@@ -11,26 +14,33 @@ import pytest
 import yaml
 
 from sandbox.state import PROJECT
+from tests.support.waiting import wait_until
 
+from ...support.ops_commands import ops
+from ...support.pair_at_work import TOPIC, Site, at_work, running_again
 from ...support.running_sandbox import Pair, Sandbox
 
-ENDS_S = 420
+ENDS_S, STOPPED_S = 420, 60
+GROUP, FAILBACK = "break-glass-app", ("failback", "--to", "dev")
 NAMESPACE, CLIENTS, COPY = "rt-inventory-stg", "mm2-clients", "mm2-break-glass"
 NOWHERE = "s3://lost-with-its-region?region=eu-central-1&endpoint=127.0.0.1:1&disableSSL=true&s3ForcePathStyle=true"
 UNCHANGED = {"same", "read", "refresh"}
 
 
+@pytest.fixture(scope="module")
+def site(sandbox: Sandbox, pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The pair with an application; afterwards the source is active again."""
+    with at_work(sandbox, pair, tmp_path_factory.mktemp("break-glass"), GROUP) as site:
+        yield site
+        if site.active() == "target":
+            site.run(*FAILBACK)
+
+
 @pytest.fixture
-def folder(sandbox: Sandbox, pair: Pair, tmp_path: Path) -> Iterator[Path]:
-    """A project folder whose stack file the commands change; afterwards the source is active again."""
-    text = (PROJECT / "Pulumi.yaml").read_text("utf-8").replace("virtualenv: venv", f"virtualenv: {PROJECT}/venv")
-    (tmp_path / "Pulumi.yaml").write_text(f"{text}main: {PROJECT}\n", "utf-8")
-    for stack in ("dev", "stg"):
-        (tmp_path / f"Pulumi.{stack}.yaml").write_bytes((PROJECT / f"Pulumi.{stack}.yaml").read_bytes())
-    yield tmp_path
-    if '"target"' in json.dumps(sandbox.pulumi.outputs("stg")["mirrors"]["mm2"]["active"]):
-        ended = command(sandbox, tmp_path, "ops", "failback", "--to", "dev", "--yes", "--json")
-        assert ended.returncode == 0, ended.stdout + ended.stderr
+def source_brokers(site: Site) -> Iterator[None]:
+    """The source's brokers, which run again afterwards."""
+    with running_again(site):
+        yield
 
 
 def command(sandbox: Sandbox, folder: Path, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -56,6 +66,12 @@ def without_state(sandbox: Sandbox) -> dict[str, str]:
     return {"PATH": path.removeprefix(shim), "PULUMI_BACKEND_URL": NOWHERE, **login}
 
 
+def connector_states(sandbox: Sandbox) -> set[str]:
+    """The states of the mirror's connectors."""
+    connectors = sandbox.mirror(NAMESPACE, "mm2")["status"]["connectors"]
+    return {connector["connector"]["state"] for connector in connectors}
+
+
 def failed_over(sandbox: Sandbox, folder: Path) -> dict[str, Any]:
     """Fail over without the state; return the command's document."""
     words = "ops", "failover", "--to", "stg", "--unplanned", "--break-glass", "--yes", "--json"
@@ -65,23 +81,43 @@ def failed_over(sandbox: Sandbox, folder: Path) -> dict[str, Any]:
     return document
 
 
+def test_the_status_of_a_healthy_pair(site: Site) -> None:
+    site.work()
+    found = ops(site.sandbox, "status", "--stack", "stg")
+    assert (found["health"], found["problems"], found["active"]) == ("healthy", [], "source")
+    assert found["failover"]["path"] == "planned"
+    assert {row["group"] for row in found["groups"]} >= {GROUP}
+
+
 def test_a_failover_ends_well_while_the_state_is_lost_and_pulumi_agrees_afterwards(
-    sandbox: Sandbox, pair: Pair, folder: Path
+    site: Site, sandbox: Sandbox, pair: Pair, source_brokers: None
 ) -> None:
+    folder = site.folder
+    site.lose_source()
     lost = command(sandbox, folder, "ops", "status", "--json", **without_state(sandbox))
     assert lost.returncode == 2
 
     done = failed_over(sandbox, folder)
 
     assert (done["active"], done["clientsSecret"]) == ("target", CLIENTS)
+    assert (done["recordsLost"], done["groups"][GROUP]["repeated"]) == (None, None)
+    assert TOPIC in done["newestMirrored"]
     assert done["reconcileWith"] == "pulumi up --refresh -s stg"
     assert sandbox.secret(NAMESPACE, CLIENTS)["bootstrapServers"] == pair.stg["cluster"]["internalBootstrapServers"]
-    connectors = sandbox.mirror(NAMESPACE, "mm2")["status"]["connectors"]
-    assert {connector["connector"]["state"] for connector in connectors} == {"STOPPED"}
+    # Its worker was started a moment ago, and stops them when it is there.
+    wait_until("the connectors are stopped", lambda: connector_states(sandbox) == {"STOPPED"}, STOPPED_S)
+    assert connector_states(sandbox) == {"STOPPED"}
     entry = yaml.safe_load((folder / "Pulumi.stg.yaml").read_text("utf-8"))["config"]["rt-inventory:mirrors"][0]
     assert (entry["active"], entry["state"]) == ("target", "stopped")
     seen = command(sandbox, folder, "ops", "status", "--break-glass", "--json", **without_state(sandbox))
     assert json.loads(seen.stdout)["active"] == "target", seen.stdout + seen.stderr
+    site.wait_for("target")
+    site.work()
+    held = site.held("stg")
+    stranded = site.application.acknowledged - held
+    assert stranded
+    assert site.application.repeated <= done["groups"][GROUP]["left"]
+    site.find_source()
 
     behind = json.loads(command(sandbox, folder, "ops", "status", "--json").stdout)
     assert [problem for problem in behind["problems"] if "Pulumi's state is behind" in problem]
@@ -105,3 +141,12 @@ def test_a_failover_ends_well_while_the_state_is_lost_and_pulumi_agrees_afterwar
     assert again.returncode == 0, again.stdout + again.stderr
     after = json.loads(command(sandbox, folder, "ops", "status", "--json").stdout)
     assert not [problem for problem in after["problems"] if "Pulumi" in problem]
+
+    back = site.run(*FAILBACK)
+
+    # A record may have been written whose acknowledgement the killed brokers no longer sent.
+    assert len(stranded) <= back["recordsBroughtOver"] <= len(site.application.sent - held)
+    site.wait_for("source")
+    site.work()
+    assert site.application.lost == set()
+    assert site.application.acknowledged <= site.held("dev") <= site.application.sent
