@@ -165,7 +165,7 @@ def test_show_prints_both_clusters_and_the_offset_records(sandbox: Sandbox, scen
     assert sum(one["repeated"] for one in rows) > 0
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("side", ["source", pytest.param("target", marks=pytest.mark.nightly)])
 def test_any_offset_is_translated_to_that_of_the_same_record(
     sandbox: Sandbox, scene: Scene, tmp_path: Path, side: str
 ) -> None:
