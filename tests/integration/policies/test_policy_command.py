@@ -4,6 +4,7 @@ No cluster is needed: the provider writes manifests into a folder.
 """
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -96,22 +97,32 @@ def found(document: Document) -> list[tuple[str, str, str]]:
     return [(each["rule"], each["level"], each["resource"]["name"]) for each in document["findings"]]
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = Project(tmp_path)
-    (tmp_path / "state").mkdir()
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a project with an empty stack `stg`, of which each test has a copy."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "state").mkdir()
     runtime = {"name": "python", "options": {"virtualenv": str(ROOT / "venv")}}
-    (tmp_path / "Pulumi.yaml").write_text(json.dumps({"name": "anybody", "runtime": runtime}), encoding="utf-8")
-    (tmp_path / "__main__.py").write_text(PROGRAM, encoding="utf-8")
-    (tmp_path / "Pulumi.stg.yaml").write_text(STACK_FILE.format(out=tmp_path / "out"), encoding="utf-8")
+    (folder / "Pulumi.yaml").write_text(json.dumps({"name": "anybody", "runtime": runtime}), encoding="utf-8")
+    (folder / "__main__.py").write_text(PROGRAM, encoding="utf-8")
     schema = json.loads((ROOT / "policies" / "config.schema.json").read_text(encoding="utf-8"))
     rules = [name for name in schema["properties"] if name != "all"]
     off: Document = {name: "disabled" for name in rules if name not in JUDGED}
     # The pack's half of this rule asks for protection, which these topics lack on purpose.
     on = {"deletion-protection": {"kinds": []}} if "deletion-protection" in rules else {}
-    (tmp_path / "rules.json").write_text(json.dumps({**off, **on}), encoding="utf-8")
-    made.pulumi("stack", "init", "stg")
-    return made
+    (folder / "rules.json").write_text(json.dumps({**off, **on}), encoding="utf-8")
+    Project(folder).pulumi("stack", "init", "stg")
+    return folder
+
+
+@pytest.fixture
+def project(empty: Path, tmp_path: Path) -> Project:
+    """A project with an empty stack `stg`."""
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "Pulumi.stg.yaml"
+    settings = STACK_FILE.format(out=tmp_path / "out")
+    file.write_text(f"{settings}{file.read_text(encoding='utf-8')}", encoding="utf-8")
+    return Project(tmp_path)
 
 
 def test_a_clean_stack_is_one_line_and_an_empty_report(project: Project, tmp_path: Path) -> None:
