@@ -16,6 +16,7 @@ import yaml
 from monitoring.alerts import rendering
 from monitoring.metrics.catalog import Kind, Metric, Part, of_part
 from sandbox.processes import HOST, free_ports
+from tests.support.http_client import HTTP
 from tests.support.waiting import wait_until
 
 CHOSEN = {
@@ -126,9 +127,10 @@ def prometheus(program: Path, folder: Path) -> Iterator[str]:
             server.server_close()
 
 
-def ask(address: str, promql: str) -> list[Any]:
-    """The series that an expression has now; fails with what Prometheus says where it cannot be computed."""
-    answer = httpx.post(f"{address}/api/v1/query", data={"query": promql}, timeout=30, trust_env=False).json()
+def ask(address: str, promql: str, at_s: float | None = None) -> list[Any]:
+    """The series that an expression has now or at a time; fails with what Prometheus says if it cannot be computed."""
+    data = {"query": promql} if at_s is None else {"query": promql, "time": f"{at_s}"}
+    answer = HTTP.post(f"{address}/api/v1/query", data=data, timeout=30).json()
     assert answer["status"] == "success", f"{promql}: {answer.get('error')}"
     found: list[Any] = answer["data"]["result"]
     return found

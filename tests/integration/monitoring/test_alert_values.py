@@ -1,22 +1,26 @@
 """What alerts look at is there: on a live cluster with a mirror no alert fires, and a dead broker is noticed.
 
-What `ops` and the verification tell is made up here; their own tests compare it with a real pair.
+What `ops` and the verification tell is made up here; their own tests compare it with a real pair. In every run all of
+it is: test_metrics.py compares the names and labels with those of live brokers and workers, and
+test_sandbox_monitoring.py has a dead worker reported.
 """
 
+import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from monitoring.alerts import Alert, MonitoredCluster, MonitoredMirror, Thresholds
-from monitoring.alerts.rendering import ALERTS, Scope, render, value_of
+from monitoring.alerts.rendering import ALERTS, REMEMBERED, Scope, render, value_of
 from monitoring.metrics import catalog
 from monitoring.metrics.catalog import BY_NAME, Part, names_in
 from sandbox.toolchain import Tools
 from settings.cluster import RULES_KEY
+from tests.support.http_client import HTTP
 from tests.support.small_cluster import PASSWORD, Kit
 from tests.support.waiting import wait_until
 
@@ -39,7 +43,9 @@ MADE_UP = Scope(
     cluster=MonitoredCluster(name="rt-inventory-stg", namespace="rt-inventory-stg", pods=1),
     operator=True,
 )
-FOUND_S, RULED_S = 400.0, 120.0  # plain rules look at what was scraped every five minutes
+FOUND_S, RULED_S = 400.0, 120.0
+# Plain rules look at what was scraped every five minutes: they are asked as of the next such moment.
+OF_REMEMBERED, REMEMBERED_S = f"[{REMEMBERED}:5m]", 300
 # Only these verdicts are made up: pass and fail. Plain rules miss no heartbeat connector if there never was one.
 NOT_MADE_UP = {"named": {"VerificationUnknown"}, "plain": {"VerificationUnknown", "HeartbeatMissing"}}
 
@@ -97,22 +103,52 @@ def is_live(alert: Alert) -> bool:
 OF_LIVE_PARTS = [alert for alert in ALERTS if is_live(alert)]
 
 
+def test_every_value_is_there_where_everything_is_reported(tools: Tools, tmp_path: Path) -> None:
+    """The first one: nothing else runs yet."""
+    expected = {
+        f"{alert.name} ({kind})": value_of(alert, scope)
+        for kind, scope in {"named": MADE_UP, "plain": Scope()}.items()
+        for alert in ALERTS
+        if alert.name not in NOT_MADE_UP[kind]
+    }
+    with prometheus(tools.prometheus, tmp_path) as address:
+        looked_back_at_s = REMEMBERED_S * math.ceil(time.time() / REMEMBERED_S)
+
+        def found(value: str) -> list[Any]:
+            return ask(address, value, looked_back_at_s if OF_REMEMBERED in value else None)
+
+        silent = set(expected)
+
+        def every_one_has_a_value() -> bool:
+            silent.difference_update([name for name in silent if found(expected[name])])
+            return not silent
+
+        def at_once() -> bool:
+            return all(found(value) for value in expected.values())
+
+        # Rates and slopes need what lies some time apart.
+        wait_until("a value of every alert", every_one_has_a_value, FOUND_S, every_s=5, otherwise=lambda: str(silent))
+        wait_until("all of them at once", at_once, RULED_S, every_s=5)
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("alert", OF_LIVE_PARTS, ids=lambda alert: f"{alert.name}-{alert.severity}")
 def test_a_value_is_there_while_all_is_well(watched: Watched, alert: Alert) -> None:
     def found() -> list[Any]:
         send(watched.kit)
         return ask(watched.prometheus, value_of(alert, SCOPE))
 
-    for series in wait_until(f"{alert.name} has a value", found, FOUND_S):
+    for series in wait_until(f"{alert.name} has a value", found, FOUND_S, every_s=2):
         labels = series["metric"]
         assert labels["stack"] == STACK
         assert set(labels) <= set(alert.labels)
         assert series["value"][1] != "NaN"
 
 
+@pytest.mark.nightly
 def test_no_alert_fires_or_is_about_to_while_all_is_well(watched: Watched) -> None:
     def loaded() -> set[str]:
-        reported = httpx.get(f"{watched.prometheus}/api/v1/rules?type=alert", timeout=10, trust_env=False).json()
+        reported = HTTP.get(f"{watched.prometheus}/api/v1/rules?type=alert", timeout=10).json()
         rules = [rule for group in reported["data"]["groups"] for rule in group["rules"]]
         assert not [rule for rule in rules if rule["health"] == "err"], rules
         return {rule["name"] for rule in rules if rule["health"] == "ok"}
@@ -121,22 +157,7 @@ def test_no_alert_fires_or_is_about_to_while_all_is_well(watched: Watched) -> No
     wait_until("nothing is wrong", lambda: not watched.alerts(), RULED_S)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_goes_is_noticed(watched: Watched) -> None:
     watched.kit.delete("KafkaMirrorMaker2", MIRROR)
     wait_until("an alert waits", lambda: "MirrorDown pending" in watched.alerts(), RULED_S)
-
-
-def test_every_value_is_there_where_everything_is_reported(tools: Tools, tmp_path: Path) -> None:
-    expected = {
-        f"{alert.name} ({kind})": value_of(alert, scope)
-        for kind, scope in {"named": MADE_UP, "plain": Scope()}.items()
-        for alert in ALERTS
-        if alert.name not in NOT_MADE_UP[kind]
-    }
-    with prometheus(tools.prometheus, tmp_path) as address:
-
-        def silent() -> list[str]:
-            return [name for name, value in expected.items() if not ask(address, value)]
-
-        # Rates and slopes need what lies some time apart.
-        wait_until("a value of every alert", lambda: not silent(), FOUND_S, every_s=1, otherwise=lambda: str(silent()))
