@@ -1,11 +1,10 @@
 """The audit on real brokers: what was lost, doubled, altered or held back is found in its minute, also after a kill."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from contract.audit import AuditDocument
+from contract.audit import AuditBucket, AuditDocument
 from spark.signals import STOPPED
 
 from ...support.running_audit import BUCKET_S, Auditor, auditing, faults
@@ -17,14 +16,20 @@ LOST, DOUBLED, HELD_BACK = 3, 2, 5
 GOOD, CLEAN, MISSING, EXTRA, ALTERED, LATE = range(6)  # numbers of buckets
 
 
-@pytest.fixture
-def auditor(bench: Bench, tmp_path: Path) -> Iterator[Auditor]:
-    """An audit of one topic of three partitions, which has read both sides once."""
-    topic = bench.topic(own_name("audit"), partitions=3)
-    with auditing(bench, [topic], tmp_path / "audit") as auditor:
+@pytest.fixture(scope="module")
+def auditor(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Auditor]:
+    """An audit of two topics of three partitions, a topic for each test, which has read both sides once."""
+    topics = [bench.topic(own_name(name), partitions=3) for name in ("renewed", "audit")]
+    with auditing(bench, topics, tmp_path_factory.mktemp("audits") / "audit") as auditor:
         auditor.start()
         auditor.wait("the first report", lambda document: None not in document.read_through.values())
         yield auditor
+
+
+def now_ms(auditor: Auditor) -> int:
+    """When the present bucket began, from which a test counts its own."""
+    document = auditor.document()
+    return document.from_ms + (document.at_ms - document.from_ms) // BUCKET_MS * BUCKET_MS
 
 
 def of_bucket(from_ms: int, number: int) -> list[Record]:
@@ -33,8 +38,29 @@ def of_bucket(from_ms: int, number: int) -> list[Record]:
     return [record(number * EACH + n, timestamp=from_ms + number * BUCKET_MS + n * step) for n in range(EACH)]
 
 
+def test_what_was_not_read_of_a_topic_that_is_created_again_is_unknown(bench: Bench, auditor: Auditor) -> None:
+    (topic, _), from_ms = auditor.topics, now_ms(auditor)
+    for side in SIDES:
+        bench.write(side, topic, of_bucket(from_ms, GOOD))
+    auditor.wait(
+        "the records are read, in the time of the next ones",
+        lambda document: read(document, topic) == (EACH, EACH) and document.at_ms > from_ms + 2 * BUCKET_MS,
+    )
+    bench.write("target", topic, of_bucket(from_ms, CLEAN))
+    bench.create_again("source", topic, partitions=3)
+    bench.write("source", topic, of_bucket(from_ms, CLEAN)[1:])
+
+    document = auditor.wait(
+        "the bucket is judged", lambda document: said(document, topic, from_ms) == {(0, CLEAN): ("unknown", 0)}
+    )
+    (bucket,) = of(document, topic, from_ms).values()
+    assert "created again" in (bucket.reason or "")
+    assert document.problems == ()
+
+
 def test_every_fault_is_in_its_bucket_and_counted_also_after_a_kill(bench: Bench, auditor: Auditor) -> None:
-    (topic,), from_ms = auditor.topics, auditor.document().from_ms
+    """The last one: the audit ends."""
+    (_, topic), from_ms = auditor.topics, now_ms(auditor)
     held_back = of_bucket(from_ms, LATE)[:HELD_BACK]
     arrive: dict[int, list[Record]] = {
         GOOD: of_bucket(from_ms, GOOD),
@@ -59,18 +85,23 @@ def test_every_fault_is_in_its_bucket_and_counted_also_after_a_kill(bench: Bench
     auditor.start()
 
     wanted = {MISSING: ("missing", LOST), EXTRA: ("extra", DOUBLED), ALTERED: ("altered", 0)}
-    expected = {(topic, 0, number): found for number, found in wanted.items()}
-    held = {(topic, 0, LATE): ("missing", HELD_BACK)}
-    auditor.wait("every bucket is judged", lambda document: said(document) == expected | held)
+    expected = {(0, number): found for number, found in wanted.items()}
+    held = {(0, LATE): ("missing", HELD_BACK)}
+    auditor.wait("every bucket is judged", lambda document: said(document, topic, from_ms) == expected | held)
     bench.write("target", topic, held_back)
-    document = auditor.wait("what was held back arrives late", lambda document: said(document) == expected)
-    buckets, spans = document.topics[0].buckets, document.topics[0].spans
+    document = auditor.wait(
+        "what was held back arrives late", lambda document: said(document, topic, from_ms) == expected
+    )
+    (own,) = (one for one in document.topics if one.topic == topic)
+    buckets, spans = own.buckets, own.spans
     # On a slow machine the second half of other buckets comes after their time too.
     assert buckets.pop("complete", 0) + buckets.pop("late") == 9
     assert buckets == {"missing": 1, "extra": 1, "altered": 1}
     late_ms = from_ms + LATE * BUCKET_MS
     assert [span.state for span in spans if span.start_ms <= late_ms < span.end_ms] == ["late"]
-    assert {number: [one.fault for one in found.found] for (_, _, number), found in faults(document).items()} == {
+    assert {
+        number: [one.fault for one in found.found] for (_, number), found in of(document, topic, from_ms).items()
+    } == {
         MISSING: ["missing"] * LOST,
         EXTRA: ["extra"] * DOUBLED,
         ALTERED: ["altered"],
@@ -79,29 +110,16 @@ def test_every_fault_is_in_its_bucket_and_counted_also_after_a_kill(bench: Bench
     assert auditor.stop() == STOPPED
 
 
-def test_what_was_not_read_of_a_topic_that_is_created_again_is_unknown(bench: Bench, auditor: Auditor) -> None:
-    (topic,), from_ms = auditor.topics, auditor.document().from_ms
-    for side in SIDES:
-        bench.write(side, topic, of_bucket(from_ms, GOOD))
-    auditor.wait(
-        "the records are read, in the time of the next ones",
-        lambda document: read(document, topic) == (EACH, EACH) and document.at_ms > from_ms + 2 * BUCKET_MS,
-    )
-    bench.write("target", topic, of_bucket(from_ms, CLEAN))
-    bench.create_again("source", topic, partitions=3)
-    bench.write("source", topic, of_bucket(from_ms, CLEAN)[1:])
-
-    document = auditor.wait(
-        "the bucket is judged", lambda document: said(document) == {(topic, 0, CLEAN): ("unknown", 0)}
-    )
-    (bucket,) = document.faults
-    assert "created again" in (bucket.reason or "")
-    assert document.problems == ()
+def of(document: AuditDocument, topic: str, from_ms: int) -> dict[tuple[int, int], AuditBucket]:
+    """The buckets of a topic that did not close well, by partition and number since the test began."""
+    before = (from_ms - document.from_ms) // BUCKET_MS
+    found = {place: bucket for place, bucket in faults(document).items() if place[0] == topic}
+    return {(partition, number - before): bucket for (_, partition, number), bucket in found.items()}
 
 
-def said(document: AuditDocument) -> dict[tuple[str, int, int], tuple[str, int]]:
-    """State and number of records of each bucket that did not close well."""
-    return {place: (bucket.state, bucket.records) for place, bucket in faults(document).items()}
+def said(document: AuditDocument, topic: str, from_ms: int) -> dict[tuple[int, int], tuple[str, int]]:
+    """State and number of records of each bucket of a topic that did not close well."""
+    return {place: (bucket.state, bucket.records) for place, bucket in of(document, topic, from_ms).items()}
 
 
 def read(document: AuditDocument, topic: str) -> tuple[int, int]:
