@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from sandbox.state import PROJECT
+from tests.support.http_client import HTTP
 from tests.support.waiting import wait_until
 
 from ...support.ops_commands import ops, run
@@ -44,7 +44,7 @@ class Exporter:
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         command = [sys.executable, "-m", "ops", "metrics", "--stack", "stg", "-C", str(PROJECT)]
         self.process = subprocess.Popen(
-            [*command, "--listen", "127.0.0.1:0", "--every", "3"],
+            [*command, "--listen", "127.0.0.1:0", "--every", "5"],
             cwd=folder,
             env=sandbox.environment(),
             stderr=subprocess.PIPE,
@@ -61,9 +61,7 @@ class Exporter:
 
     def scrape(self) -> Values:
         """Values by name without its prefix and labels other than the stack and the mirror, which must be right."""
-        answer = httpx.get(
-            self.url, headers={"Accept": "application/openmetrics-text; version=1.0.0"}, timeout=SCRAPE_S
-        )
+        answer = HTTP.get(self.url, headers={"Accept": "application/openmetrics-text; version=1.0.0"}, timeout=SCRAPE_S)
         text = answer.raise_for_status().text
         found: Values = {}
         for family in text_string_to_metric_families(text):  # type: ignore[no-untyped-call]  # has no types
@@ -168,6 +166,9 @@ def test_the_exporter_reports_what_the_status_reports(sandbox: Sandbox, pair: Pa
         ours = reported(status)
         return not missing and ours.items() <= found.items() and ("group_unsynced_records", GROUP) in ours
 
+    # A status takes seconds of a core: none before the group is there.
+    seen = ("group_unsynced_records", GROUP)
+    wait_until("the group is reported", lambda: seen in exporter.scrape(), FOLLOWS_S, every_s=1)
     wait_until("status and metrics agree", agreed, FOLLOWS_S)
     found = exporter.scrape()
     assert (found["mirror_up",], found["status_error",]) == (1, 0)
