@@ -49,11 +49,13 @@ def red_with(tools: Tools, folder: Path, change: Change) -> set[str]:
     return set(re.findall(r"alertname: (\w+)", done.stdout + done.stderr))
 
 
+@pytest.mark.nightly
 def test_the_cases_notice_a_hold_that_is_gone(tools: Tools, tmp_path: Path) -> None:
     red = red_with(tools, tmp_path, lambda rule: {**rule, "for": "0m"} if "alert" in rule else rule)
     assert {alert.name for alert in ALERTS if alert.hold != "0m"} - red == set()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("factor", [0.5, 2])
 def test_the_cases_notice_a_threshold_that_is_another(tools: Tools, tmp_path: Path, factor: float) -> None:
     other = Thresholds(**{name: type(value)(value * factor) for name, value in asdict(Thresholds()).items()})
