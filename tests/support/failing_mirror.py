@@ -7,15 +7,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import httpx
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from contract.documents import parse
 from ops.doctor.command import collect
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import Finding
+from tests.support.http_client import HTTP
 from tests.support.mirror_symptoms import context
 from tests.support.small_cluster import PASSWORD, USER, Kit, mirror_spec
 from tests.support.waiting import wait_until
@@ -98,7 +99,7 @@ class Patient:
 
     def connector(self, method: str, path: str) -> Any:
         """Ask Connect about the source connector."""
-        answer = httpx.request(method, f"{self.url}/connectors/{SOURCE.replace('>', '%3E')}/{path}", timeout=30)
+        answer = HTTP.request(method, f"{self.url}/connectors/{SOURCE.replace('>', '%3E')}/{path}", timeout=30)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
@@ -156,15 +157,17 @@ class Patient:
         """How many records were ever written to a topic; waits until its partitions have leaders."""
         return sum(wait_until(f"{topic} reports its ends", lambda: self._ends(topic)))
 
+    @cached_property
+    def counter(self) -> Consumer:
+        """Kept, because each client that logs in takes processor time here and of the broker."""
+        return Consumer(self.boss | {"group.id": "counts"})
+
     def _ends(self, topic: str) -> list[int]:
-        consumer = Consumer(self.boss | {"group.id": "counts"})
         try:
-            known = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-            return [consumer.get_watermark_offsets(TopicPartition(topic, one), timeout=10)[1] for one in known]
+            known = self.counter.list_topics(topic, timeout=10).topics[topic].partitions
+            return [self.counter.get_watermark_offsets(TopicPartition(topic, one), timeout=10)[1] for one in known]
         except KafkaException:
             return []
-        finally:
-            consumer.close()
 
 
 def patient_spec(kit: Kit) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -27,6 +26,7 @@ from settings import parse
 from settings.stack import Stack
 
 from . import records
+from .http_client import HTTP
 from .projects import KEY, TESTER, Project
 from .running_sandbox import Sandbox
 from .scraped_metrics import ask
@@ -118,7 +118,7 @@ class Site:
         status = f"{url}/connectors/es-src->es-tgt.MirrorSourceConnector/status"
 
         def states() -> set[str]:
-            tasks = httpx.get(status, timeout=20, trust_env=False).json().get("tasks", [])
+            tasks = HTTP.get(status, timeout=20).json().get("tasks", [])
             return {task["state"] for task in tasks}
 
         wait_until(

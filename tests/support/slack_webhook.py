@@ -17,6 +17,7 @@ import yaml
 from monitoring.alert_routes import TEMPLATES
 from sandbox.processes import HOST, free_ports
 from sandbox.toolchain import Tools
+from tests.support.http_client import HTTP
 from tests.support.waiting import wait_until
 
 START_S, TOLD_S, STOP_S = 30.0, 20.0, 10.0
@@ -58,11 +59,11 @@ class Alertmanager:
             "startsAt": (now - timedelta(minutes=5)).isoformat(),
             "endsAt": end.isoformat(),
         }
-        httpx.post(f"{self.url}/api/v2/alerts", json=[alert], timeout=5, trust_env=False).raise_for_status()
+        HTTP.post(f"{self.url}/api/v2/alerts", json=[alert], timeout=5).raise_for_status()
 
     def suppressed(self) -> set[str]:
         """Names of alerts that are inhibited."""
-        found = httpx.get(f"{self.url}/api/v2/alerts", timeout=5, trust_env=False).raise_for_status().json()
+        found = HTTP.get(f"{self.url}/api/v2/alerts", timeout=5).raise_for_status().json()
         return {one["labels"]["alertname"] for one in found if one["status"]["state"] == "suppressed"}
 
 
@@ -144,6 +145,6 @@ def alertmanager(tools: Tools, folder: Path, config: Mapping[str, Any]) -> Itera
 
 def _is_ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/-/ready", timeout=2, trust_env=False).is_success
+        return HTTP.get(f"{url}/-/ready", timeout=2).is_success
     except httpx.HTTPError:
         return False

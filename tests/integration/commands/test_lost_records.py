@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AdminClient,
     AlterConfigOpType,
@@ -25,6 +26,7 @@ from ...support.running_sandbox import Sandbox
 RETAINED = tuple(f"retained-{number:02}" for number in range(20))
 RETENTION_S = range(40, 60)
 CHECKED_EVERY_MS = 1000
+ASKED_EVERY_S = 2.0
 RENEWED, GONE, CUT, LARGE = "renewed", "gone", "cut", "large"
 TOPICS = (*RETAINED, RENEWED, GONE, CUT, LARGE)
 RECORDS, LEFT = 5, 4
@@ -37,20 +39,19 @@ class Site(Patient):
 
     def send_records(self, topic: str, count: int, size: int = 10) -> None:
         """Write records of this size, each as a batch of its own."""
-        producer = Producer(self.boss | {"message.max.bytes": SOURCE_LIMIT})
         for _ in range(count):
-            producer.produce(topic, value=bytes(size))
-            assert producer.flush(30) == 0
+            self._sender.produce(topic, value=bytes(size))
+            assert self._sender.flush(30) == 0
+
+    @cached_property
+    def _sender(self) -> Producer:
+        return Producer(self.boss | {"message.max.bytes": SOURCE_LIMIT})
 
     def starts(self) -> dict[str, int]:
         """Where the log of each topic with a short retention begins."""
-        consumer = Consumer(self.boss | {"group.id": "starts"})
-        try:
-            return {
-                topic: consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[0] for topic in RETAINED
-            }
-        finally:
-            consumer.close()
+        return {
+            topic: self.counter.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[0] for topic in RETAINED
+        }
 
     def named(self, trouble: str, *, may_miss: bool = False) -> dict[str, Finding]:
         """What the doctor finds now of this kind, by where it is."""
@@ -152,6 +153,7 @@ def test_retention_is_reported_before_it_deletes_what_is_not_copied(paused: Site
         # What was lost by the end of the last look, and not reported by then, was reported too late.
         warned |= {topic for topic in RETAINED if f"topic {topic} of the source" in found} - lost
         lost |= {topic for topic, start in paused.starts().items() if start > RECORDS}
+        time.sleep(ASKED_EVERY_S)
     assert lost == set(RETAINED), "retention has deleted records of each"
     assert warned == set(RETAINED)
     assert len(paused.named("retention-overtook-mirror")) == len(RETAINED)

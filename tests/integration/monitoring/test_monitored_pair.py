@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
@@ -24,6 +23,7 @@ from confluent_kafka.admin import (
 from monitoring import stack_monitoring
 from monitoring.alerts.rendering import ALERTS, Scope, value_of
 from monitoring.dashboards import expressions
+from tests.support.http_client import HTTP
 from tests.support.waiting import wait_until
 
 from ...support.monitored_pair import (
@@ -122,7 +122,7 @@ def test_a_task_that_failed_and_the_lag_under_load_are_reported_until_both_are_o
             wait_until("dashboards mark it", lambda: all(site.found(query) for query in marks), ALERT_S)
     finally:
         tasks = {"includeTasks": True, "onlyFailed": True}
-        httpx.post(f"{connector}/restart", params=tasks, timeout=20, trust_env=False)
+        HTTP.post(f"{connector}/restart", params=tasks, timeout=20)
     site.is_over("TaskNotRunning")
     site.is_over("MirrorLagSeconds")
 

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
 import pytest
 from confluent_kafka import Producer
 
 from sandbox import monitoring
+from tests.support.http_client import HTTP
 from tests.support.small_cluster import PASSWORD, USER, Kit, mirror_spec
 from tests.support.waiting import wait_until
 
@@ -40,7 +40,7 @@ class Watched:
 
     def ask(self, query: str) -> list[dict[str, Any]]:
         """What Prometheus finds: `metric` are labels, `value` a number."""
-        answer = httpx.get(f"{self.prometheus}/api/v1/query", params={"query": query}, timeout=20, trust_env=False)
+        answer = HTTP.get(f"{self.prometheus}/api/v1/query", params={"query": query}, timeout=20)
         return [
             {"metric": each["metric"], "value": float(each["value"][1])} for each in answer.json()["data"]["result"]
         ]
@@ -50,7 +50,7 @@ class Watched:
 
         A query also answers with series of targets that are gone, for as long as Prometheus looks back (5 minutes).
         """
-        answer = httpx.get(f"{self.prometheus}/api/v1/targets", params={"state": "active"}, timeout=20, trust_env=False)
+        answer = HTTP.get(f"{self.prometheus}/api/v1/targets", params={"state": "active"}, timeout=20)
         wanted = {"job": job, "stack": STACK}
         return [each for each in answer.json()["data"]["activeTargets"] if wanted.items() <= each["labels"].items()]
 
@@ -192,7 +192,7 @@ def _killed_and_reported(watched: Watched, heard: Slack) -> None:
     watched.kit.processes.kill(worker, hold=True)
 
     def alerts() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = httpx.get(f"{watched.alertmanager}/api/v2/alerts", trust_env=False).json()
+        found: list[dict[str, Any]] = HTTP.get(f"{watched.alertmanager}/api/v2/alerts").json()
         return found
 
     (alert,) = wait_until("the alert arrives", alerts)
@@ -208,4 +208,4 @@ def test_no_password_stands_in_what_prometheus_reads_or_keeps(watched: Watched) 
     files = [path for path in watched.kit.state.monitoring.glob("*.*") if path.is_file()]
     assert files
     assert not [path for path in files if PASSWORD in path.read_text(encoding="utf-8")]
-    assert PASSWORD not in httpx.get(f"{watched.prometheus}/api/v1/targets", trust_env=False).text
+    assert PASSWORD not in HTTP.get(f"{watched.prometheus}/api/v1/targets").text
