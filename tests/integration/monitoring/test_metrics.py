@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -30,6 +29,7 @@ from monitoring.metrics.catalog import (
 )
 from sandbox.state import read_json
 from settings.cluster import RULES_KEY
+from tests.support.http_client import HTTP
 from tests.support.small_cluster import PASSWORD, Kit, mirror_spec
 from tests.support.waiting import wait_until
 from tests.unit.monitoring.test_scraping import relabelled
@@ -130,7 +130,7 @@ def scraped(kit: Kit, part: Part, exporter: Exporter = Exporter.JMX) -> list[Fam
 
     def missing() -> set[str]:
         send(kit)
-        families[:] = text_string_to_metric_families(httpx.get(address(kit, part), timeout=30).text)
+        families[:] = text_string_to_metric_families(HTTP.get(address(kit, part), timeout=30).text)
         return wanted(part, exporter) - {renamed(sample.name) for each in families for sample in each.samples}
 
     wait_until(f"all metrics of {part}", lambda: not missing(), every_s=1, otherwise=lambda: str(sorted(missing())))
@@ -177,7 +177,7 @@ def test_no_series_is_nan_and_no_name_is_a_stray(kit: Kit, part: Part) -> None:
 
 def test_what_is_nan_is_left_out_on_purpose(kit: Kit) -> None:
     # A group that no record follows has averages of nothing, a worker that just started has no rebalance to average.
-    wait_until("something is NaN", lambda: LEFT_OUT in httpx.get(address(kit, Part.WORKER), timeout=30).text, 90)
+    wait_until("something is NaN", lambda: LEFT_OUT in HTTP.get(address(kit, Part.WORKER), timeout=30).text, 90)
 
 
 def test_topics_with_dots_and_groups_with_any_name_are_reported_as_they_are(kit: Kit) -> None:
@@ -197,10 +197,11 @@ def test_a_scrape_is_cheap(kit: Kit) -> None:
     for part in FILES:
         scraped(kit, part)
         began = time.monotonic()
-        httpx.get(address(kit, part), timeout=30)
+        HTTP.get(address(kit, part), timeout=30)
         assert time.monotonic() - began < 2
 
 
+@pytest.mark.nightly
 def test_the_reporter_gives_the_same_names_and_nothing_else_of_what_it_is_allowed(kit: Kit) -> None:
     metrics = {"type": Exporter.REPORTER.value, "values": {"allowList": list(allow_list(Part.WORKER))}}
     flows = spec(kit)["mirrors"]

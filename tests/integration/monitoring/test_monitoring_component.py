@@ -139,6 +139,7 @@ def test_a_second_up_changes_nothing(project: Project) -> None:
     assert re.fullmatch(r"\s*\d+ unchanged\s*", summary), summary
 
 
+@pytest.mark.nightly
 def test_a_change_is_made_in_place_and_without_the_operator_only_dashboards_stay(
     sandbox: Sandbox, project: Project
 ) -> None:
@@ -149,7 +150,14 @@ def test_a_change_is_made_in_place_and_without_the_operator_only_dashboards_stay
     settings["operator"] = False
     project.up(STACK)
     assert {kind for kind, names in made(sandbox).items() if names} == {"configmaps"}
-    settings["operator"] = True
+
+
+@pytest.mark.nightly
+def test_without_the_setting_nothing_is_left(sandbox: Sandbox, project: Project) -> None:
+    settings = project.config[STACK].pop("rt-inventory:monitoring")
+    project.up(STACK)
+    assert not [names for names in made(sandbox).values() if names]
+    project.config[STACK]["rt-inventory:monitoring"] = {**settings, "operator": True}
     project.up(STACK)
 
 
@@ -162,12 +170,3 @@ def test_a_dashboard_that_changes_is_never_missing(sandbox: Sandbox, project: Pr
     after = sandbox.get(*place)["items"]
     assert {each["metadata"]["name"]: each["metadata"]["uid"] for each in after} == before
     assert all("https://wiki.example.com/kafka" in "".join(each["data"].values()) for each in after)
-
-
-def test_without_the_setting_nothing_is_left(sandbox: Sandbox, project: Project) -> None:
-    settings = project.config[STACK].pop("rt-inventory:monitoring")
-    project.up(STACK)
-    assert not [names for names in made(sandbox).values() if names]
-    # For `destroy`, which has everything to remove then.
-    project.config[STACK]["rt-inventory:monitoring"] = settings
-    project.up(STACK)
