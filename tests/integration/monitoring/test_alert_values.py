@@ -111,6 +111,7 @@ def test_every_value_is_there_where_everything_is_reported(tools: Tools, tmp_pat
         for alert in ALERTS
         if alert.name not in NOT_MADE_UP[kind]
     }
+    assert any(OF_REMEMBERED in value for value in expected.values()), "plain rules look back"
     with prometheus(tools.prometheus, tmp_path) as address:
         looked_back_at_s = REMEMBERED_S * math.ceil(time.time() / REMEMBERED_S)
 
