@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from typing import Any
 
 from sandbox.state import PROJECT
 
+from .preloaded_commands import run_module
 from .running_sandbox import Sandbox
 
 TIMEOUT_S = 240
@@ -14,15 +14,7 @@ TIMEOUT_S = 240
 
 def run(sandbox: Sandbox, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command and return what it wrote and its exit code."""
-    return subprocess.run(
-        [sys.executable, "-m", "ops", *arguments],
-        cwd=PROJECT,
-        env=sandbox.environment(),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    return run_module("ops", arguments, PROJECT, sandbox.environment(), TIMEOUT_S)
 
 
 def ops(sandbox: Sandbox, *arguments: str) -> dict[str, Any]:

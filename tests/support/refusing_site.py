@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -20,6 +20,7 @@ from sandbox.toolchain import Tools
 
 from . import guarded_brokers as guarded
 from .guarded_brokers import Guarded
+from .preloaded_commands import run_module
 
 ROOT = Path(__file__).parent.parent.parent
 RIGHTS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
@@ -70,20 +71,11 @@ class Site:
 
     def start(self, request: Any, **environment: str) -> tuple[subprocess.Popen[str], Path]:
         """Start the job on a request; returns the process and the folder of its report."""
-        number = next(self.numbers)
-        path, report = self.folder / f"request-{number}.json", self.folder / f"report-{number}"
-        path.write_text(json.dumps(request))
-        variables = {_variable(user): password for user, password in self.passwords.items()}
+        arguments, report, variables = self._prepared(request, environment)
         process = subprocess.Popen(
-            [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report)],
+            [sys.executable, "-m", "spark", *arguments],
             cwd=ROOT,
-            env={
-                **os.environ,
-                **variables,
-                **self.brokers.tools.spark_environment,
-                "PASSWORD": self.passwords["reader"],
-                **environment,
-            },
+            env=variables,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -93,12 +85,23 @@ class Site:
     def verify(self, request: Any) -> "Ended":
         """Run the job to its end."""
         began = time.monotonic()
-        process, report = self.start(request)
-        try:
-            out, errors = process.communicate(timeout=240)
-        finally:
-            process.kill()
-        return self.ended(process.returncode, out, errors, report, time.monotonic() - began)
+        arguments, report, variables = self._prepared(request, {})
+        result = run_module("spark", arguments, ROOT, variables, 240)
+        return self.ended(result.returncode, result.stdout, result.stderr, report, time.monotonic() - began)
+
+    def _prepared(self, request: Any, environment: Mapping[str, str]) -> tuple[list[str], Path, dict[str, str]]:
+        """Write a request; returns the job's arguments, the folder of its report, and its variables."""
+        number = next(self.numbers)
+        path, report = self.folder / f"request-{number}.json", self.folder / f"report-{number}"
+        path.write_text(json.dumps(request))
+        variables = {
+            **os.environ,
+            **{_variable(user): password for user, password in self.passwords.items()},
+            **self.brokers.tools.spark_environment,
+            "PASSWORD": self.passwords["reader"],
+            **environment,
+        }
+        return ["--request", str(path), "--report-dir", str(report)], report, variables
 
     def ended(self, code: int, out: str, errors: str, report: Path, seconds: float) -> "Ended":
         """Return the output of a run, which must hold no secret."""

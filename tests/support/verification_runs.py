@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.state import PROJECT
+
+from .preloaded_commands import run_module
 
 JOB_WITHIN_S = 600
 
@@ -38,14 +39,8 @@ class JobBench:
         run.mkdir()
         path, report = run / "request.json", run / "report"
         path.write_text(json.dumps(request))
-        result = subprocess.run(
-            [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report), *options],
-            cwd=PROJECT,
-            env={**os.environ, **self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=JOB_WITHIN_S,
-            check=False,
-        )
+        words = ["--request", str(path), "--report-dir", str(report), *options]
+        variables = {**os.environ, **self.environment, **environment}
+        result = run_module("spark", words, PROJECT, variables, JOB_WITHIN_S)
         document = report / "report.json"
         return result, json.loads(document.read_text()) if document.exists() else {}
