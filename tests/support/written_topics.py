@@ -53,7 +53,7 @@ class Bench(JobBench):
     ) -> str:
         """Make a topic on both sides."""
         for side, called in zip(SIDES, (name, self.target_name(name, naming)), strict=True):
-            admin = AdminClient(self.client(side))
+            admin = self.admin(side)
             made = admin.create_topics(
                 [NewTopic(called, partitions, 1, config=dict(config or {}))], request_timeout=within_s
             )
@@ -62,19 +62,19 @@ class Bench(JobBench):
 
     def create_again(self, side: str, topic: str, partitions: int = 1) -> None:
         """Delete a topic of one side, and create another one with its name."""
-        admin = AdminClient(self.client(side))
+        admin = self.admin(side)
         admin.delete_topics([topic])[topic].result(_ANSWER_S)
         wait_until(f"{topic} is gone", lambda: topic not in admin.list_topics(timeout=_ANSWER_S).topics)
         admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_ANSWER_S)
 
     def add_partitions(self, side: str, topic: str, total: int) -> None:
         """Give a topic more partitions."""
-        admin = AdminClient(self.client(side))
+        admin = self.admin(side)
         admin.create_partitions([NewPartitions(topic, total)])[topic].result(_ANSWER_S)
 
     def configure(self, side: str, topic: str, config: Mapping[str, str]) -> None:
         """Set properties of a topic on one side."""
-        admin = AdminClient(self.client(side))
+        admin = self.admin(side)
         entries = [
             ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
         ]
@@ -113,7 +113,7 @@ class Bench(JobBench):
 
     def delete_before(self, side: str, topic: str, offset: int, partition: int = 0) -> None:
         """Let a log lose its beginning, as retention does."""
-        admin = AdminClient(self.client(side))
+        admin = self.admin(side)
         wanted = TopicPartition(topic, partition, offset)
         admin.delete_records([wanted])[wanted].result(_ANSWER_S)
 
@@ -134,6 +134,10 @@ class Bench(JobBench):
         allowed = ["connectors_running", *groups]
         request["limits"] |= {"mirror_wait_seconds": 2, "allow_unknown": allowed, "duplicates_max": 0}
         return self.run_job(request, options, environment)
+
+    def admin(self, side: str) -> AdminClient:
+        """An admin client of one side."""
+        return AdminClient(self.client(side))
 
     def _producer(self, side: str, more: Mapping[str, Any] | None = None) -> Producer:
         # Idempotent: a retry neither doubles nor reorders what a test counts.

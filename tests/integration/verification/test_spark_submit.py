@@ -197,9 +197,9 @@ def on_executors(conf: Mapping[str, str]) -> list[str]:
     return [word for key, value in given.items() for word in ("--conf", f"{key}={value}")]
 
 
-@pytest.fixture(params=["on_this_machine", "on_a_cluster"])
+@pytest.fixture(params=[pytest.param("on_this_machine", marks=pytest.mark.nightly), "on_a_cluster"])
 def submission(request: pytest.FixtureRequest) -> Submission:
-    """Both runs, one after the other."""
+    """Both runs, one after the other; by day the one on a cluster, which does all that the other does."""
     found: Submission = request.getfixturevalue(request.param)
     return found
 

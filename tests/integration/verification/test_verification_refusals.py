@@ -316,6 +316,8 @@ def hung(tools: Tools, folder: Path) -> Ended:
         return site.ended(process.returncode, out, errors, report, time.monotonic() - began)
 
 
+# Messages and deadlines of brokers that fall silent are in tests/unit/spark/test_failures.py and test_without_spark.py.
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", [HANGING])
 def test_a_broker_that_goes_silent_ends_the_run(runs: Runs, case: str) -> None:
     ended = runs[case].result()

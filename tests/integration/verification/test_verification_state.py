@@ -152,7 +152,14 @@ def test_a_target_whose_verified_records_are_gone_is_compared_whole(remembering:
     assert report["records_compared"] == NEW - 1
 
 
-@pytest.mark.parametrize("data", [b"", b'{"version": 1, "mirror"', b'{"version": 99}'])
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", marks=pytest.mark.nightly),
+        b'{"version": 1, "mirror"',
+        pytest.param(b'{"version": 99}', marks=pytest.mark.nightly),
+    ],
+)
 def test_a_damaged_state_is_reported_and_replaced(remembering: Remembering, data: bytes) -> None:
     (file,) = remembering.state.glob("*.json")
     file.write_bytes(data)
