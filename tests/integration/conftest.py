@@ -98,7 +98,7 @@ def images(tools: Tools) -> Iterator[Images]:
 
 
 @pytest.fixture(scope="session")
-def lines(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lines]:
+def lines(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory, nightly: bool) -> Iterator[Lines]:
     """A source and a target with one mirror for each line of business, each a small cluster of its own."""
     project = Project.of_example(sandbox, EXAMPLE, tmp_path_factory.mktemp(EXAMPLE))
     try:
@@ -106,7 +106,8 @@ def lines(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             project.up(stack)
         yield Lines(project)
     finally:
-        project.destroy(TARGET, SOURCE)
+        if nightly:  # else the end of the sandbox, which follows, is the end of all that is in it
+            project.destroy(TARGET, SOURCE)
 
 
 @pytest.fixture(scope="module")

@@ -96,7 +96,8 @@ class Project:
     def destroy(self, *stacks: str) -> None:
         """Destroy the stacks in this order, protected as they are."""
         for stack in stacks:
-            self.run(stack, "state", "unprotect", "--all", "--yes", timeout_s=UNPROTECT_S)
+            if self.config[stack].get(f"{KEY}cluster", {}).get("protect", True):
+                self.run(stack, "state", "unprotect", "--all", "--yes", timeout_s=UNPROTECT_S)
             result = self.run(stack, "destroy", "--yes", "--skip-preview", timeout_s=DESTROY_S)
             assert result.returncode == 0, f"{output_of(result)}\n\n{self.sandbox.tails()}"
 

@@ -13,20 +13,21 @@ from ...support.lines_of_business import ARRIVE_S, SOURCE, TARGET, Lines
 from ...support.ops_commands import ops
 from ...support.projects import KEY, Document, changes, output_of
 
-SHOWN, HIDDEN = "extra", "extra-hidden"
+SHOWN, HIDDEN, EMPTIED = "extra", "extra-hidden", "emptied"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def name(lines: Lines) -> str:
     return lines.names[0]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def more_topics(lines: Lines, name: str) -> None:
-    """Two more topics at the source, with records, that the mirror's user may read."""
+    """Three more topics at the source, with records; the mirror's user may read two of them."""
     project, line = lines.project, lines.line(name)
     config = project.config[SOURCE]
     config[f"{KEY}topics"] += [{"name": topic, "partitions": 3, "replicas": 1} for topic in (SHOWN, HIDDEN)]
+    config[f"{KEY}topics"].append({"name": EMPTIED, "partitions": 1, "replicas": 1})
     rights = {
         "type": "topic",
         "names": [SHOWN],
@@ -37,6 +38,7 @@ def more_topics(lines: Lines, name: str) -> None:
     project.up(SOURCE)
     for topic in (SHOWN, HIDDEN):
         records.write(project.client(SOURCE), topic, [f"{topic}-{number}" for number in range(9)])
+    records.write(project.client(SOURCE), EMPTIED, ["old"])
 
 
 def running_tasks(lines: Lines, name: str) -> int:
@@ -72,7 +74,11 @@ def test_topics_exclusions_tasks_and_resources_change_in_place_and_take_effect(
     assert others == {other: project.identity(TARGET, other) for other in others}
 
 
-@pytest.mark.parametrize("key", ["name", "naming", "groupId"])
+# All keys that must stay are in tests/unit/components/test_rereplication.py.
+@pytest.mark.parametrize(
+    "key",
+    [pytest.param("name", marks=pytest.mark.nightly), "naming", pytest.param("groupId", marks=pytest.mark.nightly)],
+)
 def test_what_would_copy_everything_again_is_refused_in_the_preview_and_nothing_changes(
     lines: Lines, name: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +104,7 @@ def test_what_would_copy_everything_again_is_refused_in_the_preview_and_nothing_
     assert connectors(lines, name) == connect
 
 
+@pytest.mark.nightly
 def test_a_mirror_copies_everything_again_into_empty_topics_if_that_is_accepted(lines: Lines, name: str) -> None:
     project, line = lines.project, lines.line(name)
 
@@ -126,11 +133,11 @@ def test_a_mirror_copies_everything_again_into_empty_topics_if_that_is_accepted(
     assert arrived() == written
 
 
-def test_a_declared_topic_that_is_deleted_with_its_resource_is_made_again_empty(lines: Lines) -> None:
-    project, topic = lines.project, "emptied"
-    project.config[SOURCE][f"{KEY}topics"].append({"name": topic, "partitions": 1, "replicas": 1})
-    project.up(SOURCE)
-    records.write(project.client(SOURCE), topic, ["old"])
+def test_a_declared_topic_that_is_deleted_with_its_resource_is_made_again_empty(
+    lines: Lines, more_topics: None
+) -> None:
+    project, topic = lines.project, EMPTIED
+    assert lines.written(topic) == ["old"]
     project.sandbox.kubectl("delete", "kafkatopic", topic, "-n", project.namespace(SOURCE))
     wait_until("no topic", lambda: topic not in records.topics(project.client(SOURCE)), ARRIVE_S)
     project.up(SOURCE)

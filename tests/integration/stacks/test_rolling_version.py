@@ -25,6 +25,7 @@ def connect_version(lines: Lines, name: str) -> str:
     return str(httpx.get(url, trust_env=False).json()["version"])
 
 
+@pytest.mark.nightly
 def test_another_version_is_rolled_in_and_back_in_place_and_every_record_arrives(
     lines: Lines, record_property: Callable[[str, object], None]
 ) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.support.waiting import wait_until
 
 from ...support import records
@@ -55,6 +57,7 @@ def test_a_new_password_reaches_the_mirror_that_uses_it_and_no_other(lines: Line
     lines.carry(other, "not-rotated")
 
 
+@pytest.mark.nightly
 def test_a_renewed_authority_reaches_the_target_and_records_go_on(lines: Lines, sandbox: Sandbox) -> None:
     project, name = lines.project, lines.names[0]
     old = authority(lines, SOURCE)

@@ -107,6 +107,24 @@ def follow(lines: Lines, name: str, replicas: int) -> None:
     )
 
 
+def test_an_update_and_a_drift_check_leave_the_workers_to_the_autoscaler(lines: Lines, name: str) -> None:
+    project, mirror = lines.project, lines.project.entry(TARGET, "mirrors", name)
+    scale(lines, name, 2)
+    wait_until("two workers share the tasks", lambda: len(spread(lines, name)) == 2, WORKERS_S)
+    identity = project.identity(TARGET, name)
+    found = stack_checks.detect_drift(
+        PulumiStack(folder=project.folder, name=TARGET, environment=project.sandbox.environment())
+    )
+    assert found.changes == ()
+    said = project.up(TARGET)
+    assert unchanged(said), said
+    assert (project.identity(TARGET, name), asked(lines, name)) == (identity, 2)
+    mirror |= {"replicas": 3, "refreshGroupsSeconds": mirror["refreshGroupsSeconds"] + 1}
+    said = project.up(TARGET)
+    assert changes(said) == changed_mirror(name), said
+    assert asked(lines, name) == 2, "an update of something else sets the workers back"
+
+
 def test_workers_follow_the_scale_subresource_and_no_record_is_lost(
     lines: Lines, name: str, record_property: Callable[[str, object], None]
 ) -> None:
@@ -129,24 +147,8 @@ def test_workers_follow_the_scale_subresource_and_no_record_is_lost(
     assert again <= 2 * SENT_AGAIN_MAX
 
 
-def test_an_update_and_a_drift_check_leave_the_workers_to_the_autoscaler(lines: Lines, name: str) -> None:
-    project, mirror = lines.project, lines.project.entry(TARGET, "mirrors", name)
-    scale(lines, name, 2)
-    wait_until("two workers share the tasks", lambda: len(spread(lines, name)) == 2, WORKERS_S)
-    identity = project.identity(TARGET, name)
-    found = stack_checks.detect_drift(
-        PulumiStack(folder=project.folder, name=TARGET, environment=project.sandbox.environment())
-    )
-    assert found.changes == ()
-    said = project.up(TARGET)
-    assert unchanged(said), said
-    assert (project.identity(TARGET, name), asked(lines, name)) == (identity, 2)
-    mirror |= {"replicas": 3, "refreshGroupsSeconds": mirror["refreshGroupsSeconds"] + 1}
-    said = project.up(TARGET)
-    assert changes(said) == changed_mirror(name), said
-    assert asked(lines, name) == 2, "an update of something else sets the workers back"
-
-
+# What a stack declares of a stopped mirror is in tests/unit/components/test_scaling.py.
+@pytest.mark.nightly
 def test_a_mirror_that_is_stopped_loses_its_autoscaler_and_keeps_its_workers(
     lines: Lines, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_mirror_that_is_stopped_loses_its_autoscaler_and_keeps_its_workers(
 @pytest.mark.nightly
 def test_without_scaling_the_workers_are_pulumis_again_one_update_after_the_autoscaler(lines: Lines, name: str) -> None:
     project, mirror = lines.project, lines.project.entry(TARGET, "mirrors", name)
+    scale(lines, name, 2)
     del mirror["scaling"]
     mirror["replicas"] = 1
     said = project.up(TARGET)
