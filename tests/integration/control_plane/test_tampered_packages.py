@@ -70,6 +70,7 @@ def test_a_lock_without_hashes_installs_nothing(project: ToolchainPaths) -> None
     assert installed(project) == set()
 
 
+@pytest.mark.nightly  # the lock has it like any other package
 def test_another_tool_that_would_build_packages_is_not_run(
     project: ToolchainPaths, server: PackageServer, tmp_path: Path
 ) -> None:
@@ -110,7 +111,7 @@ def jmx_exporter(paths: ToolchainPaths) -> Step:
 @pytest.mark.parametrize(
     ("checksum", "refusal"),
     [
-        (lambda _: b"0" * 40, "Checksum validation failed"),
+        pytest.param(lambda _: b"0" * 40, "Checksum validation failed", marks=pytest.mark.nightly),
         (lambda content: hashlib.sha1(content).hexdigest().encode(), "SHA-256 must be "),  # noqa: S324 - Maven's own
     ],
     ids=["with the checksum of another", "with a checksum of its own"],

@@ -18,7 +18,7 @@ from ops.doctor.observations import AssignedTasks
 from ops.errors import OpsError
 from sandbox.state import read_json
 from sandbox.toolchain import locate, pins
-from tests.support.small_cluster import NAMESPACE, PASSWORD, REBALANCE_DELAY_MS, USER, Kit, mirror_spec
+from tests.support.small_cluster import NAMESPACE, PASSWORD, USER, Kit, mirror_spec
 from tests.support.waiting import wait_until
 
 NAME = GROUP = "copy"
@@ -113,21 +113,14 @@ def test_a_dead_worker_is_started_again(kit: Kit) -> None:
     wait_until("its tasks run again", lambda: running_tasks(kit))
 
 
-def test_workers_are_added_and_taken_away(kit: Kit) -> None:
-    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"replicas": 2}})
-    wait_until("a second worker", lambda: kit.processes.alive(worker(1)))
-    kit.ready("KafkaMirrorMaker2", NAME)
-    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"replicas": 1}})
-    wait_until("one worker", lambda: worker(1) not in kit.processes.names())
-    assert kit.processes.alive(worker(0))
-    kit.ready("KafkaMirrorMaker2", NAME)
-
-
-def test_tasks_of_a_crashed_worker_are_seen_in_the_group_while_connect_calls_them_running(kit: Kit) -> None:
+def test_workers_come_and_go_and_tasks_of_a_crashed_one_are_seen_while_connect_calls_them_running(
+    kit: Kit,
+) -> None:
     delay = {"scheduled.rebalance.max.delay.ms": 30_000, "session.timeout.ms": 6000, "heartbeat.interval.ms": 2000}
     mirrors = mirror_spec(kit, "source-password")["mirrors"]
     mirrors[0]["sourceConnector"]["tasksMax"] = 2
     kit.change("KafkaMirrorMaker2", NAME, {"spec": {"replicas": 2, "target": {"config": delay}, "mirrors": mirrors}})
+    wait_until("a second worker", lambda: kit.processes.alive(worker(1)))
     kit.ready("KafkaMirrorMaker2", NAME)
     cluster = Cluster(ClusterConfig(role="target", alias="there", client_config=kit.client_config()))
     cluster.connect()
@@ -167,9 +160,18 @@ def test_tasks_of_a_crashed_worker_are_seen_in_the_group_while_connect_calls_the
     assert {source.state, *source.tasks} == {"RUNNING"}, "Connect reports nothing of it"
     kit.processes.release(worker(int(crashed)))
     wait_until("all tasks have a worker again", lambda: (one := seen()) and len(one.tasks) == 2, 60)
-    plain = {**dict.fromkeys(delay), "scheduled.rebalance.max.delay.ms": REBALANCE_DELAY_MS}
-    mirrors[0]["sourceConnector"]["tasksMax"] = 1
-    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"replicas": 1, "target": {"config": plain}, "mirrors": mirrors}})
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"replicas": 1}})
+    wait_until("one worker", lambda: worker(1) not in kit.processes.names())
+    assert kit.processes.alive(worker(0))
+    kit.ready("KafkaMirrorMaker2", NAME)
+
+
+def test_a_deleted_mirror_leaves_no_process_and_no_files(kit: Kit) -> None:
+    kit.delete("KafkaMirrorMaker2", NAME)
+    assert worker(0) not in kit.processes.names()
+    assert not (kit.state.mirrors / NAMESPACE / NAME).exists()
+    # As it was at first: the test before this one leaves it with other settings.
+    kit.apply("KafkaMirrorMaker2", NAME, mirror_spec(kit, "source-password"))
     kit.ready("KafkaMirrorMaker2", NAME)
 
 
@@ -215,14 +217,6 @@ def test_a_paused_mirror_is_left_alone(kit: Kit) -> None:
     kit.ready("KafkaMirrorMaker2", NAME)
 
 
-def test_a_deleted_mirror_leaves_no_process_and_no_files(kit: Kit) -> None:
-    kit.delete("KafkaMirrorMaker2", NAME)
-    assert worker(0) not in kit.processes.names()
-    assert not (kit.state.mirrors / NAMESPACE / NAME).exists()
-    kit.apply("KafkaMirrorMaker2", NAME, mirror_spec(kit, "source-password"))
-    kit.ready("KafkaMirrorMaker2", NAME)
-
-
 def test_metrics_of_a_worker_are_served_with_the_rules_of_the_config_map(kit: Kit) -> None:
     reference = {"configMapKeyRef": {"name": "rules", "key": "rules.yaml"}}
     kit.change("KafkaMirrorMaker2", NAME, {"spec": {"metricsConfig": {"type": EXPORTER, "valueFrom": reference}}})
@@ -233,8 +227,6 @@ def test_metrics_of_a_worker_are_served_with_the_rules_of_the_config_map(kit: Ki
     port = read_json(kit.state.mirrors / NAMESPACE / NAME / "layout.json")["metrics_ports"]["0"]
     address = f"http://127.0.0.1:{port}/metrics"
     wait_until("both connectors are counted", lambda: "connectors_here 2.0" in httpx.get(address, timeout=30).text, 30)
-    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"metricsConfig": None}})
-    kit.ready("KafkaMirrorMaker2", NAME)
 
 
 def test_another_version_rolls_the_workers_one_after_the_other_and_repeats_no_record(kit: Kit) -> None:
@@ -245,7 +237,7 @@ def test_another_version_rolls_the_workers_one_after_the_other_and_repeats_no_re
     assert installed[-2:] == [BEFORE, PRESENT]
     assert f"allowed {', '.join(installed)}" in message
     assert kit.processes.alive(worker(0)), "an unknown version stops nothing"
-    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"version": BEFORE, "replicas": 2}})
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"version": BEFORE, "replicas": 2, "metricsConfig": None}})
     kit.ready("KafkaMirrorMaker2", NAME)
     assert versions(kit) == [BEFORE, BEFORE]
     produce(kit, 5)

@@ -128,6 +128,29 @@ def test_the_rights_of_a_certificate_are_those_of_its_user_and_nobody_has_any_wi
     wait_until("the user may write again", lambda: may_write(settings))
 
 
+# Both before there are mirrors, which would only restart their workers.
+def test_a_renewed_clients_authority_gives_users_new_certificates_that_open_the_door(kit: Kit) -> None:
+    old = kit.read_secret(BY_CERTIFICATE)
+    kit.annotate_secret(f"{CLUSTER}-clients-ca-cert", "strimzi.io/force-renew")
+    wait_until(
+        "the user's certificate is new", lambda: kit.read_secret(BY_CERTIFICATE)["user.crt"] != old["user.crt"], 180
+    )
+    new = kit.read_secret(BY_CERTIFICATE)
+    assert new["ca.crt"] == authority(kit, "clients-ca") != old["ca.crt"]
+    assert kit.admits(client(kit, "mutual", **own_certificate(kit)))
+
+
+def test_a_renewed_cluster_authority_is_published_and_locks_nobody_out(kit: Kit) -> None:
+    old, broker = authority(kit, "cluster-ca"), kit.pid(kit.broker())
+    kit.annotate_secret(f"{CLUSTER}-cluster-ca-cert", "strimzi.io/force-renew")
+    wait_until("the new certificate stands in the status", lambda: published(kit) not in (old, ""), 180)
+    assert authority(kit, "cluster-ca") == published(kit) != old
+    assert "strimzi.io/force-renew" not in annotations(kit, f"{CLUSTER}-cluster-ca-cert")
+    assert kit.pid(kit.broker()) not in (broker, None)
+    for trusted in (old, published(kit)):
+        assert kit.admits(kit.client_config() | {"ssl.ca.pem": trusted})
+
+
 def test_a_new_password_restarts_the_connectors_of_its_source_and_nothing_else(mirrors: Kit) -> None:
     kit = mirrors
     workers = [kit.worker(name) for name in (WITH_TWO, WITH_ONE)]
@@ -174,17 +197,6 @@ def published(kit: Kit) -> str:
     return str(kit.listener()["certificates"][0])
 
 
-def test_a_renewed_cluster_authority_is_published_and_locks_nobody_out(kit: Kit) -> None:
-    old, broker = authority(kit, "cluster-ca"), kit.pid(kit.broker())
-    kit.annotate_secret(f"{CLUSTER}-cluster-ca-cert", "strimzi.io/force-renew")
-    wait_until("the new certificate stands in the status", lambda: published(kit) not in (old, ""), 180)
-    assert authority(kit, "cluster-ca") == published(kit) != old
-    assert "strimzi.io/force-renew" not in annotations(kit, f"{CLUSTER}-cluster-ca-cert")
-    assert kit.pid(kit.broker()) not in (broker, None)
-    for trusted in (old, published(kit)):
-        assert kit.admits(kit.client_config() | {"ssl.ca.pem": trusted})
-
-
 def test_a_replaced_cluster_authority_ends_the_old_one_and_the_mirrors_follow(mirrors: Kit) -> None:
     kit = mirrors
     old = authority(kit, "cluster-ca")
@@ -196,17 +208,6 @@ def test_a_replaced_cluster_authority_ends_the_old_one_and_the_mirrors_follow(mi
     assert not [name for name in annotations(kit, f"{CLUSTER}-cluster-ca") if "force" in name]
     for name in (WITH_TWO, WITH_ONE):
         kit.ready("KafkaMirrorMaker2", name, 240)
-
-
-def test_a_renewed_clients_authority_gives_users_new_certificates_that_open_the_door(kit: Kit) -> None:
-    old = kit.read_secret(BY_CERTIFICATE)
-    kit.annotate_secret(f"{CLUSTER}-clients-ca-cert", "strimzi.io/force-renew")
-    wait_until(
-        "the user's certificate is new", lambda: kit.read_secret(BY_CERTIFICATE)["user.crt"] != old["user.crt"], 180
-    )
-    new = kit.read_secret(BY_CERTIFICATE)
-    assert new["ca.crt"] == authority(kit, "clients-ca") != old["ca.crt"]
-    assert kit.admits(client(kit, "mutual", **own_certificate(kit)))
 
 
 def test_a_user_that_gets_a_password_instead_of_a_certificate_loses_the_certificates_rights(kit: Kit) -> None:

@@ -84,8 +84,7 @@ def pulumi(sandbox: Sandbox, tmp_path: Path) -> Iterator[Pulumi]:
 
 
 def up(pulumi: Pulumi, seconds: int) -> tuple[int, str]:
-    assert pulumi("config", "set", "seconds", str(seconds)).returncode == 0
-    result = pulumi("up", "--yes", "--skip-preview")
+    result = pulumi("up", "--yes", "--skip-preview", "--config", f"seconds={seconds}")
     return result.returncode, result.stdout + result.stderr
 
 
@@ -103,6 +102,7 @@ def waits_in_vain(pulumi: Pulumi, seconds: int) -> None:
     code, text = up(pulumi, seconds)
     assert code != 0, text
     assert "timed out waiting for the condition" in text, text
+    assert f"waiting up to {seconds} s for the mirror" in text, text
 
 
 def test_up_waits_while_a_task_has_failed_and_ends_when_none_has(sandbox: Sandbox, pulumi: Pulumi) -> None:
