@@ -8,7 +8,7 @@ from ...support.ops_commands import ops
 from ...support.running_sandbox import Pair, Sandbox
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def passwords(sandbox: Sandbox, pair: Pair) -> list[bytes]:
     """Every generated password, after each kind of client has used one."""
     ops(sandbox, "produce", "-s", "dev", "-n", "10")
