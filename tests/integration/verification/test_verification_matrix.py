@@ -46,6 +46,7 @@ ON_SPARK += ("expired-target", "foreign", "lost-after-transactions", "nanosecond
 ON_SPARK += ("partition-missing", "several-faults", "swapped", "undecodable-altered", "wrong-partition")
 # Logs of a compacted topic that differ are compared by key, which starts Spark on either engine.
 BY_KEY = ("compacted", "compacted-faults", "keyless-cleaned", "keyless-lost", "keyless-lost-uncleaned")
+BY_KEY += ("undecodable-compacted",)
 ENGINES = {"spark": "0", "alone": "1000000000"}  # above how many offsets Spark compares
 PREFIXED = ("equal", "lost", "doubled-block", "altered-value", "swapped", "foreign-prefix", "wrong-partition")
 
@@ -90,6 +91,7 @@ def judge(bench: Bench, topics: dict[str, str], nightly: bool) -> Callable[[str]
         settings = {"RT_INVENTORY_SPARK_ABOVE": ENGINES[engine], "RT_INVENTORY_SPARK_CORES": SPARK_TASKS_AT_ONCE}
         result, report = bench.verify(list(chosen.values()), **settings)
         assert report, result.stderr
+        assert ("starting Spark" in result.stderr) is bool(engine == "spark" or {*BY_KEY} & {*chosen}), result.stderr
         return Judged(chosen, result, report)
 
     return run
