@@ -18,6 +18,8 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+from kubernetes.config import kube_config
+
 # What each of the programs loads before its first work, and what commands load later.
 PRELOADED = (
     "ops.doctor.command",
@@ -72,6 +74,8 @@ def _run(command: list[str], folder: str, environment: Mapping[str, str], out: s
         os.close(written)
     os.environ.clear()
     os.environ.update(environment)
+    # The only one of these modules that keeps what a variable was when it was loaded.
+    kube_config.KUBE_CONFIG_DEFAULT_LOCATION = environment.get("KUBECONFIG", "~/.kube/config")
     os.chdir(folder)
     sys.argv = command
     runpy.run_module(command[0], run_name="__main__", alter_sys=True)

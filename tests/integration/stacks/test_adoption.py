@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from ...support.ops_commands import run
 from ...support.running_sandbox import Pair, Sandbox
 
 ROOT = Path(__file__).parents[3]
@@ -198,7 +198,7 @@ def test_what_exists_is_adopted_without_a_change(sandbox: Sandbox, tmp_path: Pat
     (reader,) = [user for user in values["rt-inventory:users"] if user["name"] == "reader"]
     reader["acls"].append({"type": "topic", "names": ["returns"], "operations": ["Read"]})
     (tmp_path / "Pulumi.prod.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
-    changed = pulumi(sandbox, tmp_path, "up", "--stack", "prod", "--yes", "--non-interactive")
+    changed = pulumi(sandbox, tmp_path, "up", "--stack", "prod", "--yes", "--skip-preview", "--non-interactive")
     assert changed.returncode == 0, changed.stdout + changed.stderr
     user = sandbox.get("kafkauser", "-n", NAMESPACE, "reader")
     rules = user["spec"]["authorization"]["acls"]
@@ -207,10 +207,7 @@ def test_what_exists_is_adopted_without_a_change(sandbox: Sandbox, tmp_path: Pat
 
 
 def ops(sandbox: Sandbox, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ops", "import", *arguments]
-    return subprocess.run(
-        command, cwd=ROOT, env=sandbox.environment(), capture_output=True, text=True, timeout=300, check=False
-    )
+    return run(sandbox, "import", *arguments)
 
 
 def pulumi(sandbox: Sandbox, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
