@@ -258,8 +258,8 @@ def test_a_file_is_written_and_no_secret_is_anywhere(
 
 def test_a_snapshot_that_fails_is_reported_and_ends_with_exit_2(sandbox: Sandbox, pair: Pair, tmp_path: Path) -> None:
     file = tmp_path / "nowhere.prom"
-    result = run(sandbox, "metrics", "--stack", "nowhere", "--file", str(file))
+    result = run(sandbox, "metrics", "--stack", "never-made", "--file", str(file))
     assert result.returncode == 2
-    assert result.stderr.startswith("snapshot failed: stack nowhere: must exist in the backend")
-    assert 'rt_inventory_status_error{mirror="",stack="nowhere"} 1.0' in file.read_text("utf-8")
+    assert result.stderr.startswith("snapshot failed: stack never-made: must exist in the backend")
+    assert 'rt_inventory_status_error{mirror="",stack="never-made"} 1.0' in file.read_text("utf-8")
     assert len(result.stderr.splitlines()) == 1
