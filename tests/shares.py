@@ -6,8 +6,8 @@ the least to do.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,18 @@ class Share:
         self._groups = groups
         self._given = {config.invocation_params.dir / word.partition("::")[0] for word in config.args}
 
+    @cached_property
+    def _others(self) -> set[Path]:
+        """Folders whose tests are all of other shares: what their conftest.py imports is not needed either."""
+        files = [*HERE.rglob("test_*.py")]
+        kept = [file for file in files if file in self._given or group(file) in self._groups]
+        return _folders(files) - _folders(kept)
+
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Leave out a file of another share."""
-        if collection_path.suffix != ".py" or collection_path in self._given:
+        """Leave out a file of another share, and a folder that has nothing else."""
+        if collection_path.suffix != ".py":
+            return True if collection_path in self._others else None
+        if collection_path in self._given:
             return None
         return None if group(collection_path) in self._groups else True
 
@@ -85,6 +94,11 @@ class Share:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out tests of another share."""
         items[:] = [item for item in items if group(item.path) in self._groups]
+
+
+def _folders(files: Iterable[Path]) -> set[Path]:
+    """The folders above files."""
+    return {folder for file in files for folder in file.parents}
 
 
 def _unsent(nodeid: str, location: object) -> None:

@@ -71,11 +71,24 @@ def test_a_file_is_collected_and_its_tests_are_run_by_one_worker() -> None:
         assert [each.pytest_ignore_collect(file) for each in every] == [None if kept else True for kept in items]
 
 
-def test_a_file_that_is_named_may_be_collected_by_all_but_no_folder_is_left_out() -> None:
+def test_a_file_that_is_named_may_be_collected_by_all_and_the_folder_of_all_is_never_left_out() -> None:
     name = "tests/unit/support/test_waiting.py"
     for words in ([name], [f"{name}::test_x"]):
         assert not any(each.pytest_ignore_collect(TESTS.parent / name) for each in workers_of(*words))
     assert not any(each.pytest_ignore_collect(TESTS / "unit") for each in workers_of("tests"))
+
+
+def test_a_folder_is_left_out_unless_a_test_of_the_share_is_in_it_or_named() -> None:
+    """Else its conftest.py would be imported for nothing."""
+    every = workers_of("tests")
+    for folder in {file.parent for file in FILES}:
+        inside = [file for file in FILES if folder in file.parents]
+        for each in every:
+            kept = [file for file in inside if each.pytest_ignore_collect(file) is None]
+            assert each.pytest_ignore_collect(folder) is (None if kept else True)
+    name = "tests/unit/ops/recovery/test_lease.py"
+    for words in ([name], [f"{name}::test_x"]):
+        assert not any(each.pytest_ignore_collect((TESTS.parent / name).parent) for each in workers_of(*words))
 
 
 class WorkerInteractor:
