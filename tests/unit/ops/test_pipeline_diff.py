@@ -60,6 +60,10 @@ class Checkout:
         """The document of one run; make itself says 2 for whatever fails."""
         (done,) = self.run(f"make diff STACK={stack}", **variables)
         assert done.returncode == expected, done.stdout + done.stderr
+        return self.document(stack)
+
+    def document(self, stack: str) -> dict[str, Any]:
+        """The document of the last run."""
         path = documents.file(self.folder / documents.FOLDER, documents.DIFF, stack)
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return found
@@ -101,6 +105,7 @@ def test_the_jobs_commands_run_without_a_credential_and_a_cluster(checkout: Chec
     commands = [COMMANDS[0].replace("${{ matrix.stack }}", stack) for stack in ("dev", "stg")]
     done = checkout.run(*commands, COMMANDS[1], GITHUB_STEP_SUMMARY=str(checkout.folder / "reports" / "summary.md"))
     assert [each.returncode for each in done] == [0, 0, 0], [each.stderr for each in done]
+    assert checkout.document("stg")["changes"] == []
     summary = (checkout.folder / "reports" / "summary.md").read_text(encoding="utf-8")
     assert "| dev | 1 to update | passed |" in summary
     assert "| stg | none | passed |" in summary
@@ -109,15 +114,8 @@ def test_the_jobs_commands_run_without_a_credential_and_a_cluster(checkout: Chec
     assert "not-rendered" not in summary
 
 
-def test_what_is_made_and_what_is_gone_is_named(checkout: Checkout) -> None:
-    checkout.change("Pulumi.dev.yaml", "name: items.inventory\n", "name: items.counted\n")
-    changes = {(each["operation"], each["name"]) for each in checkout.diff("dev")["changes"]}
-    assert {("create", "items.counted"), ("delete", "items.inventory")} <= changes
-
-
 def test_a_change_of_the_code_is_a_difference(checkout: Checkout) -> None:
     """The base is rendered by its own code."""
-    assert checkout.diff("dev")["changes"] == []
     checkout.change("components/__main__.py", "Rendered from the stack's settings", "Rendered from the settings")
     found = checkout.diff("dev")
     assert {each["operation"] for each in found["changes"]} == {"update"}
@@ -125,9 +123,12 @@ def test_a_change_of_the_code_is_a_difference(checkout: Checkout) -> None:
     assert "\n+# Rendered from the settings" in found["diff"]
 
 
-def test_a_mandatory_finding_fails_the_job_and_is_in_the_summary(checkout: Checkout) -> None:
-    checkout.change("Pulumi.stg.yaml", "name: rt-inventory-stg\n", "name: inventory-prod\n")
-    found = checkout.diff("stg", expected=2)
+def test_a_mandatory_finding_fails_the_job_and_what_is_made_and_what_is_gone_is_named(checkout: Checkout) -> None:
+    checkout.change("Pulumi.dev.yaml", "name: rt-inventory-dev\n", "name: inventory-prod\n")
+    checkout.change("Pulumi.dev.yaml", "name: items.inventory\n", "name: items.counted\n")
+    found = checkout.diff("dev", expected=2)
+    changes = {(each["operation"], each["name"]) for each in found["changes"]}
+    assert {("create", "items.counted"), ("delete", "items.inventory")} <= changes
     assert not found["summary"]["passed"]
     assert {"cluster-names"} <= {each["rule"] for each in found["findings"]}
     assert "cluster-names" in checkout.summary()
