@@ -53,10 +53,15 @@ def python_files(folder: Path) -> Iterator[Path]:
 
 
 @cache
+def syntax(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imported(path: Path) -> frozenset[str]:
     """Top-level names of all absolute imports of a file, standard library left out."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(syntax(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -142,7 +147,7 @@ def environment_reads_at_import(path: Path) -> Iterator[int]:
                 yield child.lineno
             yield from walk(child)
 
-    return walk(ast.parse(path.read_text(encoding="utf-8")))
+    return walk(syntax(path))
 
 
 def test_nothing_reads_the_environment_at_import() -> None:

@@ -3,11 +3,11 @@
 import asyncio
 import copy
 import json
-import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import grpc
@@ -143,6 +143,13 @@ def _shipped(stack: str) -> dict[str, Any]:
     return values
 
 
+@cache
+def _program() -> CodeType:
+    """The program, compiled once for all runs."""
+    file = ROOT / "__main__.py"
+    return compile(file.read_bytes(), str(file), "exec")
+
+
 def run(
     stack: str, recorder: Recorder | None = None, values: Mapping[str, Any] | None = None, root: Path = ROOT
 ) -> Run:
@@ -162,7 +169,7 @@ def run(
     pulumi.runtime.settings.set_root_resource(None)
 
     async def program() -> Run:
-        await pulumi.runtime.run_in_stack(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"))
+        await pulumi.runtime.run_in_stack(lambda: exec(_program(), {"__name__": "__main__"}))  # noqa: S102  # our own
         root: Any = get_root_resource()
         outputs = {name: pulumi.Output.from_input(value) for name, value in root.outputs.items()}
         return Run(
