@@ -73,13 +73,19 @@ class Bench(JobBench):
         admin.create_partitions([NewPartitions(topic, total)])[topic].result(_ANSWER_S)
 
     def configure(self, side: str, topic: str, config: Mapping[str, str]) -> None:
-        """Set properties of a topic on one side."""
+        """Set properties of a topic on one side, and wait until its brokers have them."""
         admin = self.admin(side)
         entries = [
             ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
         ]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-        admin.incremental_alter_configs([resource])[resource].result(_ANSWER_S)
+        admin.incremental_alter_configs([resource])[resource].result(_ANSWER_S)  # the controller answers before them
+
+        def there() -> bool:
+            found = admin.describe_configs([resource])[resource].result(_ANSWER_S)
+            return all(found[name].value == value for name, value in config.items())
+
+        wait_until(f"{topic} has {dict(config)}", there, _ANSWER_S)
 
     def write(self, side: str, topic: str, records: Iterable[Record], partition: int = 0) -> None:
         """Write records to one partition, in their order."""

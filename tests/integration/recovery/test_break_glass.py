@@ -16,6 +16,7 @@ import yaml
 from sandbox.state import PROJECT
 from tests.support.waiting import wait_until
 
+from ...support import records
 from ...support.ops_commands import ops
 from ...support.pair_at_work import TOPIC, Site, at_work, running_again
 from ...support.running_sandbox import Pair, Sandbox
@@ -87,6 +88,8 @@ def test_the_status_of_a_healthy_pair(site: Site) -> None:
     assert (found["health"], found["problems"], found["active"]) == ("healthy", [], "source")
     assert found["failover"]["path"] == "planned"
     assert {row["group"] for row in found["groups"]} >= {GROUP}
+    # From now on a failover without the source knows the group.
+    wait_until("its position is on the target", lambda: records.committed(site.client("stg"), GROUP), STOPPED_S)
 
 
 def test_a_failover_ends_well_while_the_state_is_lost_and_pulumi_agrees_afterwards(
