@@ -11,6 +11,7 @@ that the settings give away, no secret value. Exit 0, or 2 with the problems.
 import argparse
 import asyncio
 import base64
+import gc
 import json
 import runpy
 import sys
@@ -18,6 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+if __name__ == "__main__":
+    gc.disable()  # it ends in seconds, and would spend a sixth of them on collecting garbage while it imports
 
 import pulumi
 import yaml

@@ -8,11 +8,15 @@ configuration.
 
 import argparse
 import copy
+import gc
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+if __name__ == "__main__":
+    gc.disable()  # it ends in seconds, and would spend a sixth of them on collecting garbage while it imports
 
 from pulumi_policy import (
     EnforcementLevel,

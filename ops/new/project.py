@@ -17,6 +17,7 @@ import yaml
 from ops.connection import PROJECT
 from ops.new import Answers, operator_pin
 from settings import NAMESPACE, SettingsError, parse
+from settings.files import parse_yaml
 from settings.names import SEPARATOR
 from settings.platform import SINCE
 
@@ -123,7 +124,7 @@ def _is_of(file: Path, stack: str) -> bool:
 
 
 def _values(text: str) -> dict[str, Any]:
-    config = yaml.safe_load(text)["config"]
+    config = parse_yaml(text)["config"]
     return {
         key.removeprefix(f"{NAMESPACE}:"): value for key, value in config.items() if key.startswith(f"{NAMESPACE}:")
     }
