@@ -1,6 +1,7 @@
 """The audit in the cluster: its pods for each mirror, what they may do, who reaches them, and when they are others."""
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -79,6 +80,12 @@ class Pods:
         return {each["name"]: each for each in self.pod["volumes"]}
 
 
+@cache
+def default(by_spark: bool) -> Pods:
+    """What is made by default, for tests that only read it."""
+    return Pods(by_spark).make()
+
+
 @pytest.fixture(params=[False, True], ids=["deployment", "spark-application"])
 def pods(request: pytest.FixtureRequest) -> Pods:
     return Pods(by_spark=request.param)
@@ -108,20 +115,21 @@ def test_one_pod_audits_with_the_times_that_are_set(pods: Pods) -> None:
 
 
 def test_a_deployment_ends_its_pod_before_it_starts_another() -> None:
-    spec = Pods(by_spark=False).make().spec
+    spec = default(by_spark=False).spec
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
     assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
 
 
 def test_the_command_takes_these_arguments(pods: Pods, capsys: pytest.CaptureFixture[str]) -> None:
-    command, *arguments = pods.make().arguments
+    command, *arguments = default(pods.by_spark).arguments
     assert command == "audit"
     assert main(["--request", "/nowhere/request.json", *arguments[2:]]) == 2
     assert "/nowhere/request.json" in capsys.readouterr().err
 
 
 def test_the_request_names_the_addresses_of_the_cluster_and_its_secrets_lie_in_a_secret(pods: Pods) -> None:
-    request = pods.make().one("v1:ConfigMap")["data"]["request.json"]
+    pods = default(pods.by_spark)
+    request = pods.one("v1:ConfigMap")["data"]["request.json"]
     assert json.loads(request)["mirror"]["name"] == "mm2"
     values = pods.one("v1:Secret")["stringData"]
     assert is_secret(values)
@@ -132,7 +140,8 @@ def test_the_request_names_the_addresses_of_the_cluster_and_its_secrets_lie_in_a
 
 
 def test_it_may_change_nothing_but_its_volumes(pods: Pods) -> None:
-    assert pods.make().account == NAME
+    pods = default(pods.by_spark)
+    assert pods.account == NAME
     contexts = (pods.container if pods.by_spark else pods.pod)[
         "podSecurityContext" if pods.by_spark else "securityContext"
     ]
@@ -147,15 +156,15 @@ def test_it_may_change_nothing_but_its_volumes(pods: Pods) -> None:
 
 
 def test_a_deployment_has_no_rights() -> None:
-    pods = Pods(by_spark=False).make()
+    pods = default(by_spark=False)
     assert not pods.all("v1:Role")
     assert not pods.all("v1:RoleBinding")
     assert pods.one("v1:ServiceAccount")["automountServiceAccountToken"] is False
     assert pods.pod["automountServiceAccountToken"] is False
 
 
-def test_a_driver_may_handle_its_executors_in_its_namespace_and_nothing_else(application: Pods) -> None:
-    application.make()
+def test_a_driver_may_handle_its_executors_in_its_namespace_and_nothing_else() -> None:
+    application = default(by_spark=True)
     assert application.all("v1:Role").keys() == {("stg-verification", "mm2-audit-driver")}
     rules = application.one("v1:Role", "-driver")["rules"]
     assert {word for rule in rules for word in rule["resources"]} == {"pods", "configmaps", "services"}
@@ -173,14 +182,14 @@ def test_open_shift_is_asked_for_the_images_user_and_an_own_account_is_used(pods
 
 
 def test_a_claim_keeps_what_was_counted(pods: Pods) -> None:
-    assert pods.make().volumes["state"] == {"name": "state", "emptyDir": {}}
+    assert default(pods.by_spark).volumes["state"] == {"name": "state", "emptyDir": {}}
     other = Pods(pods.by_spark).make({"stateClaim": "audits", "imagePullSecrets": ["pull"]})
     assert other.volumes["state"]["persistentVolumeClaim"] == {"claimName": "audits"}
     assert other.pod["imagePullSecrets"] == (["pull"] if pods.by_spark else [{"name": "pull"}])
 
 
 def test_the_sizes_are_those_of_the_settings() -> None:
-    container = Pods(by_spark=False).make().container
+    container = default(by_spark=False).container
     assert container["resources"]["requests"] == {"cpu": "500m", "memory": "3072Mi"}
     container = Pods(by_spark=False).make({"driver": {"cores": 1, "memory": "1g"}}).container
     assert container["resources"]["requests"] == {"cpu": "1", "memory": "2048Mi"}
@@ -197,7 +206,8 @@ def test_the_sizes_of_an_application_are_those_of_the_settings(part: str) -> Non
 
 
 def test_only_its_metrics_are_reached(pods: Pods) -> None:
-    policy = pods.make().one("v1:NetworkPolicy")["spec"]
+    pods = default(pods.by_spark)
+    policy = pods.one("v1:NetworkPolicy")["spec"]
     assert selects(policy["podSelector"], pods.metadata["labels"])
     assert policy["ingress"][0] == {"ports": [{"protocol": "TCP", "port": 9404}]}
     assert len(policy["ingress"]) == (2 if pods.by_spark else 1)
@@ -205,7 +215,7 @@ def test_only_its_metrics_are_reached(pods: Pods) -> None:
 
 
 def test_a_probe_asks_for_the_metrics_of_a_deployment() -> None:
-    found = Pods(by_spark=False).make().container
+    found = default(by_spark=False).container
     assert found["readinessProbe"]["httpGet"] == {"path": "/metrics", "port": 9404}
 
 
@@ -213,7 +223,7 @@ def test_driver_and_executors_alone_reach_the_ports_of_spark(application: Pods) 
     spec = application.make(mirrors=[mirror(), mirror(name="other")]).spec
     policy = application.one("v1:NetworkPolicy")["spec"]
     own = (spec["driver"]["labels"], spec["executor"]["labels"])
-    others = Pods(by_spark=False).make().metadata["labels"] | {"app.kubernetes.io/instance": "other"}
+    others = default(by_spark=False).metadata["labels"] | {"app.kubernetes.io/instance": "other"}
     (peer,) = policy["ingress"][1]["from"]
     assert peer.keys() == {"podSelector"}, "of this namespace"
     for selector in (policy["podSelector"], peer["podSelector"]):
@@ -251,10 +261,9 @@ def test_a_pod_monitor_finds_it_and_keeps_its_labels(pods: Pods) -> None:
         assert not selects(monitor["selector"], pods.spec["executor"]["labels"])
 
 
-def test_the_operator_gives_the_labels_of_an_application_to_all_its_pods_and_they_change_nothing(
-    application: Pods,
-) -> None:
-    given, spec = application.make().one(APPLICATION)["metadata"]["labels"], application.spec
+def test_the_operator_gives_the_labels_of_an_application_to_all_its_pods_and_they_change_nothing() -> None:
+    application = default(by_spark=True)
+    given, spec = application.one(APPLICATION)["metadata"]["labels"], application.spec
     for part in ("driver", "executor"):
         assert given | spec[part]["labels"] == spec[part]["labels"]
 
@@ -268,15 +277,16 @@ def test_another_request_or_password_makes_another_pod_and_the_same_ones_none(po
     assert annotations() == annotations(verification={"deadlineSeconds": 900})
 
 
-def test_a_driver_that_ends_is_started_again_for_ever(application: Pods) -> None:
-    policy = application.make().spec["restartPolicy"]
+def test_a_driver_that_ends_is_started_again_for_ever() -> None:
+    policy = default(by_spark=True).spec["restartPolicy"]
     assert policy["type"] == "Always"
     # Without them the operator's webhook fills them in, and the next `up` would find another spec.
     assert {"onFailureRetryInterval", "onSubmissionFailureRetryInterval"} <= policy.keys()
 
 
-def test_up_waits_for_executors_of_the_application_that_it_made_and_of_no_other(application: Pods) -> None:
-    annotations = application.make().one(APPLICATION)["metadata"]["annotations"]
+def test_up_waits_for_executors_of_the_application_that_it_made_and_of_no_other() -> None:
+    application = default(by_spark=True)
+    annotations = application.one(APPLICATION)["metadata"]["annotations"]
     assert json.loads(annotations["pulumi.com/waitFor"]) == [
         "jsonpath={.status.applicationState.state}=RUNNING",
         "jsonpath={.status.executorState}",

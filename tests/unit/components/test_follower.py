@@ -1,6 +1,7 @@
 """The follower of a mirror: when it has a pod, what the pod gets, as whom it logs in, and who reaches it."""
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -21,6 +22,12 @@ def made(exact: Any = None, stack: Any = None, **settings: Any) -> Engine:
     followed = mirror(exactOffsets={"image": IMAGE, **(exact or {})}, **settings)
     up(engine, target(verification={"when": "never"}, mirrors=[followed], **(stack or {})))
     return engine
+
+
+@cache
+def default() -> Engine:
+    """What is made by default, for tests that only read it."""
+    return made()
 
 
 def spec(engine: Engine) -> dict[str, Any]:
@@ -45,7 +52,7 @@ def test_without_the_setting_there_is_none() -> None:
 
 
 def test_one_pod_follows_and_never_two() -> None:
-    engine = made()
+    engine = default()
     assert (spec(engine)["replicas"], spec(engine)["strategy"]) == (1, {"type": "Recreate"})
     assert spec(engine)["selector"]["matchLabels"].items() <= spec(engine)["template"]["metadata"]["labels"].items()
     assert container(engine)["image"] == IMAGE
@@ -76,7 +83,7 @@ def test_the_pod_learns_the_mirror_from_its_files_and_variables_alone() -> None:
 
 
 def test_mirrormaker_sets_no_group_that_a_follower_sets() -> None:
-    resource = made().one("v1:KafkaMirrorMaker2", "mm2")
+    resource = default().one("v1:KafkaMirrorMaker2", "mm2")
     assert resource["metadata"]["annotations"].items() >= FOLLOWED.items(), "or the policy pack would miss it"
     flow = revealed(resource["spec"])["mirrors"][0]
     assert flow["checkpointConnector"]["config"]["sync.group.offsets.enabled"] is False
@@ -98,7 +105,8 @@ def test_it_has_a_pod_while_the_mirror_copies_from_an_active_source(settings: di
     engine = made(**settings)
     assert {name for _, name in engine.all("v1:Deployment")} == {"mm2-follower"}
     assert spec(engine)["replicas"] == pods
-    assert spec(engine)["template"] == spec(made())["template"], "a switch changes the number of pods and nothing else"
+    template = spec(default())["template"]
+    assert spec(engine)["template"] == template, "a switch changes the number of pods and nothing else"
 
 
 def test_both_directions_have_one() -> None:
@@ -107,7 +115,7 @@ def test_both_directions_have_one() -> None:
 
 
 def test_it_has_no_account_and_may_change_nothing_but_its_volume() -> None:
-    engine = made()
+    engine = default()
     assert not engine.all("v1:ServiceAccount")
     assert not engine.all("v1:Role")
     assert pod(engine)["automountServiceAccountToken"] is False
@@ -129,7 +137,7 @@ def test_its_user_on_the_target_may_set_groups_and_write_the_followers_topic() -
 
 
 def test_sizes_and_secrets_of_the_image_are_those_of_the_settings() -> None:
-    assert container(made())["resources"] == {
+    assert container(default())["resources"] == {
         "requests": {"cpu": "200m", "memory": "256Mi"},
         "limits": {"memory": "512Mi"},
     }
@@ -139,7 +147,7 @@ def test_sizes_and_secrets_of_the_image_are_those_of_the_settings() -> None:
 
 
 def test_only_its_metrics_are_reached_and_it_is_ready_while_rounds_succeed() -> None:
-    engine = made()
+    engine = default()
     policy = engine.all("v1:NetworkPolicy")[NAME]["spec"]
     assert policy["podSelector"]["matchLabels"].items() <= spec(engine)["template"]["metadata"]["labels"].items()
     assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": 9411}]}]

@@ -22,9 +22,9 @@ from kafka.topic_partition import TopicPartition
 from ops.follow.follower import Follower
 from tests.support.recovery_pair import SOURCE, known
 
-RECORDS, KEYS = 20_000, 100
+RECORDS, KEYS = 14_000, 100
 HELD_MAX = 1_500_000
-"""Bytes for 100 keys and one batch of records. All records of the topic take four times as much at least."""
+"""Bytes for 100 keys and one batch of records. All records of the topic take twice as much at least."""
 Made = Callable[[int], tuple[bytes, bytes]]
 
 

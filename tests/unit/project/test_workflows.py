@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from sandbox.toolchain import pins
+from settings.files import parse_yaml
 from tests.support.make_targets import planned_by
 
 ROOT = Path(__file__).parents[3]
@@ -53,7 +53,7 @@ Document = dict[Any, Any]
 
 
 def read(file: Path) -> Document:
-    document: Document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    document: Document = parse_yaml(file.read_text(encoding="utf-8"))
     return document
 
 
