@@ -12,12 +12,13 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from sandbox.processes import end_processes
 from sandbox.state import PROJECT
 
 from .api_proxy import ApiServerProxy, Call, Match, Trap
@@ -25,7 +26,7 @@ from .waiting import wait_until
 
 COMMAND, PULUMI, BOTH, API = "the command", "its Pulumi", "the command and its Pulumi", "the API server"
 AWAY_S = 2.0
-CAUGHT_S, ENDS_S = 120, 240
+CAUGHT_S, ENDS_S, ORPHANS_END_S = 120, 240, 5.0
 _CANCEL = re.compile(r"pulumi cancel --yes -s \S+\w")
 
 
@@ -114,11 +115,17 @@ class Command:
         return None
 
     def interrupt(self, within_s: float = ENDS_S) -> None:
-        """Let one that goes on for ever end, as by Ctrl-C."""
-        self.send(signal.SIGINT)
-        if self._child.stdout:
-            self._child.stdout.read()
-        self._child.wait(within_s)
+        """Let one that goes on for ever end, as by Ctrl-C. What it prints is read meanwhile: it may wait for that."""
+        watchdog = threading.Timer(within_s, self._child.kill)
+        watchdog.start()
+        try:
+            self.send(signal.SIGINT)
+            if self._child.stdout:
+                self._child.stdout.read()
+            self._child.wait()
+        finally:
+            watchdog.cancel()
+        assert self._child.returncode != -signal.SIGKILL, f"the command must end: {self.said}"
         self._reader.join(10)
 
     def end(self, within_s: float = ENDS_S) -> tuple[int, dict[str, Any]]:
@@ -151,6 +158,12 @@ class Killer:
     folder: Path
     environment: Mapping[str, str]
     proxy: ApiServerProxy
+    orphans: list[psutil.Process] = field(default_factory=list)
+    """What a killed Pulumi had started: its providers do not end with it."""
+
+    def end_orphans(self) -> None:
+        """End what a killed Pulumi has left."""
+        end_processes(self.orphans, ORPHANS_END_S)
 
     def start(
         self, *words: str, at: Interruption | None = None, proxied: bool = True, before: Iterable[str] = ()
@@ -206,6 +219,7 @@ class Killer:
             assert command.end()[0] == -signal.SIGKILL, command.said
         if one.who in (PULUMI, BOTH):
             assert pulumi is not None, command.said
+            self.orphans += pulumi.children(recursive=True)
             os.killpg(pulumi.pid, signal.SIGKILL)
         elif pulumi is not None:
             trap.opened.set()  # it goes on without its command

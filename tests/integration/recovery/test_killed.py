@@ -113,15 +113,17 @@ def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     project.config[SOURCE][f"{KEY}cluster"]["superUsers"] = [BOSS]
     project.config[SOURCE][f"{KEY}users"].append({"name": BOSS, "exported": True})
     proxy = ApiServerProxy(sandbox.kubeconfig, folder)
+    killer = Killer(folder, without_shim(sandbox), proxy)
     try:
         project.up(SOURCE)
-        found = Site(project, Killer(folder, without_shim(sandbox), proxy))
+        found = Site(project, killer)
         assert found.write(SOURCE, 120)
         project.up(TARGET)
         for number, group in enumerate(GROUPS):
             found.read_on(SOURCE, group, 3 * number + 1)
         yield found
     finally:
+        killer.end_orphans()
         proxy.close()
         project.destroy(TARGET, SOURCE)
 
