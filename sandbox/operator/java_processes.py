@@ -77,18 +77,23 @@ class ClassArchives:
 
     def options(self, main: str, class_path: str) -> list[str]:
         """JVM options for a start of the class `main`: its archive, or the list to record, or nothing."""
-        if main not in _ARCHIVE_OF:
-            return []
-        archive = self._archive(_ARCHIVE_OF[main], class_path)
-        if archive.exists():
-            return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off"]
-        if main not in _ARCHIVE_OF.values() or archive in self._recording:
+        if (found := self.existing(main, class_path)) or main not in _ARCHIVE_OF.values():
+            return found
+        archive = self._archive(main, class_path)
+        if archive in self._recording:
             return []
         self._recording.add(archive)
         classes = self.lists / f"{archive.stem}.classes"
         classes.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._write_later(archive, class_path, classes, 0)
         return [f"-XX:DumpLoadedClassList={classes}"]
+
+    def existing(self, main: str, class_path: str) -> list[str]:
+        """JVM options for a start of the class `main` from its archive, or nothing; records nothing."""
+        if main not in _ARCHIVE_OF:
+            return []
+        archive = self._archive(_ARCHIVE_OF[main], class_path)
+        return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off"] if archive.exists() else []
 
     def _write_later(self, archive: Path, class_path: str, classes: Path, before: int) -> None:
         """Write the archive once the list of classes has hardly grown since it had `before` bytes."""

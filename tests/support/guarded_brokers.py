@@ -11,7 +11,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,7 +44,6 @@ NODES = (1, 2)
 LISTENERS = ("OPEN", "LOGIN", "MUTUAL", "STALE", "FAR")
 READY_WITHIN_S = 150.0
 _PROTOCOLS = {"OPEN": "PLAINTEXT", "LOGIN": "SASL_SSL", "MUTUAL": "SSL", "STALE": "SASL_SSL", "FAR": "SASL_SSL"}
-RECORD = "-XX:DumpLoadedClassList"
 _CLUSTER_ID = "rtInventoryGuardedAAAA"
 _PASSWORD = "made-up-password-of-"
 
@@ -60,10 +59,6 @@ class Authority:
         """Return a pair that is valid since ten days and ends then."""
         names = [x509.IPAddress(ipaddress.ip_address(host))]
         return issue(self._pair, common_name_only(name), valid=(_in(-10), _in(ends_in_days)), names=names)
-
-
-def _never(delay_s: float, act: Callable[[], None]) -> None:
-    """Write no archive: a sandbox does."""
 
 
 def _in(days: float) -> datetime.datetime:
@@ -183,9 +178,8 @@ class Guarded:
     def _java(self, main: str, *arguments: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
         class_path = f"{self.tools.kafka_libs}/*"
-        archives = ClassArchives(self.tools.java, self.tools.kafka_classes, lists=self.folder, later=_never)
         # From the archive of a sandbox's brokers, if one has written it, the start takes half of the processor time.
-        archive = [option for option in archives.options(main, class_path) if not option.startswith(RECORD)]
+        archive = ClassArchives(self.tools.java, self.tools.kafka_classes, lists=self.folder).existing(main, class_path)
         options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", logging, *archive]
         return [str(self.tools.java), *options, "-cp", class_path, main, *arguments]
 

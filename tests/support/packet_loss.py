@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ class PacketFilter:
     def _nft(self) -> Path:
         return self.root / "usr" / "sbin" / "nft"
 
-    @property
+    @cached_property
     def _environment(self) -> dict[str, str]:
         libraries = sorted({str(file.parent) for file in (self.root / "usr" / "lib").rglob("*.so*")})
         return os.environ | {"LD_LIBRARY_PATH": os.pathsep.join(libraries)}

@@ -144,6 +144,13 @@ class Site:
             self.sandbox.processes.release(name)
         wait_until("the source answers again", lambda: records.admits(self.client("dev")), ANSWERS_S)
 
+    def go_on_at_target(self) -> tuple[set[str], set[str]]:
+        """Let the application work at the target; return what that holds, and what of the acknowledged it lacks."""
+        self.wait_for("target")
+        self.work()
+        held = self.held("stg")
+        return held, self.application.acknowledged - held
+
     def active(self) -> str:
         """The side that the stack's last update made active."""
         found: str = self.sandbox.pulumi.outputs("stg")["mirrors"]["mm2"]["active"]
@@ -153,7 +160,7 @@ class Site:
         """Ids of this application's records that a side holds; each must be there once."""
         every = records.read(self.client(stack), TOPIC, self.group)
         found = [value for value in every if value.startswith(f"{self.group}-")]
-        assert len(found) == len(set(found)), "a record stands twice"
+        assert len(found) == len(set(found)), "a record is there twice"
         return set(found)
 
     def client(self, stack: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A producer that ignores everything that it is told, as no application should."""
+"""A producer that goes on whatever it is refused, as no application should."""
 
 import threading
 from collections.abc import Iterator

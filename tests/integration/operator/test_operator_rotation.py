@@ -143,7 +143,7 @@ def test_a_renewed_clients_authority_gives_users_new_certificates_that_open_the_
 def test_a_renewed_cluster_authority_is_published_and_locks_nobody_out(kit: Kit) -> None:
     old, broker = authority(kit, "cluster-ca"), kit.pid(kit.broker())
     kit.annotate_secret(f"{CLUSTER}-cluster-ca-cert", "strimzi.io/force-renew")
-    wait_until("the new certificate stands in the status", lambda: published(kit) not in (old, ""), 180)
+    wait_until("the new certificate is in the status", lambda: published(kit) not in (old, ""), 180)
     assert authority(kit, "cluster-ca") == published(kit) != old
     assert "strimzi.io/force-renew" not in annotations(kit, f"{CLUSTER}-cluster-ca-cert")
     assert kit.pid(kit.broker()) not in (broker, None)
@@ -201,7 +201,7 @@ def test_a_replaced_cluster_authority_ends_the_old_one_and_the_mirrors_follow(mi
     kit = mirrors
     old = authority(kit, "cluster-ca")
     kit.annotate_secret(f"{CLUSTER}-cluster-ca", "strimzi.io/force-replace")
-    wait_until("the new certificate stands in the status", lambda: published(kit) != old, 240)
+    wait_until("the new certificate is in the status", lambda: published(kit) != old, 240)
     wait_until("it is admitted", lambda: kit.admits(kit.client_config()), 60)
     assert not kit.admits(kit.client_config() | {"ssl.ca.pem": old})
     assert set(kit.read_secret(f"{CLUSTER}-cluster-ca-cert")) == {"ca.crt"}

@@ -16,6 +16,7 @@ import pytest
 
 from sandbox.toolchain import locate
 
+from ...support import empty_project
 from ...support.running_sandbox import environment_beside
 
 ROOT = Path(__file__).parents[3]
@@ -101,10 +102,7 @@ def found(document: Document) -> list[tuple[str, str, str]]:
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a project with an empty stack `stg`, of which each test has a copy."""
     folder = tmp_path_factory.mktemp("project")
-    (folder / "state").mkdir()
-    runtime = {"name": "python", "options": {"virtualenv": str(ROOT / "venv")}}
-    (folder / "Pulumi.yaml").write_text(json.dumps({"name": "anybody", "runtime": runtime}), encoding="utf-8")
-    (folder / "__main__.py").write_text(PROGRAM, encoding="utf-8")
+    empty_project.write(folder, PROGRAM)
     schema = json.loads((ROOT / "policies" / "config.schema.json").read_text(encoding="utf-8"))
     rules = [name for name in schema["properties"] if name != "all"]
     off: Document = {name: "disabled" for name in rules if name not in JUDGED}

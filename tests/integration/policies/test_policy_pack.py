@@ -22,6 +22,7 @@ from tests.support import compliant_resources as kit
 from tests.support.policy_violations import configuration, violations
 from tests.unit.policies.test_foreign_manifests import EXPECTED, MANIFESTS
 
+from ...support import empty_project
 from ...support.running_sandbox import environment_beside
 
 pytestmark = pytest.mark.sandbox
@@ -93,10 +94,7 @@ def found(result: subprocess.CompletedProcess[str]) -> set[tuple[str, str]]:
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a project with an empty stack `stg`, of which each test has a copy."""
     folder = tmp_path_factory.mktemp("project")
-    (folder / "state").mkdir()
-    runtime = {"name": "python", "options": {"virtualenv": str(ROOT / "venv")}}
-    (folder / "Pulumi.yaml").write_text(json.dumps({"name": "anybody", "runtime": runtime}), encoding="utf-8")
-    (folder / "__main__.py").write_text(PROGRAM, encoding="utf-8")
+    empty_project.write(folder, PROGRAM)
     shutil.copytree(ROOT / "policies", folder / "pack", ignore=shutil.ignore_patterns("__pycache__", "config.*.json"))
     pack = folder / "pack" / "PulumiPolicy.yaml"
     pack.write_text(pack.read_text(encoding="utf-8").replace("../venv", str(ROOT / "venv")), encoding="utf-8")

@@ -114,10 +114,7 @@ def test_a_failover_ends_well_while_the_state_is_lost_and_pulumi_agrees_afterwar
     assert (entry["active"], entry["state"]) == ("target", "stopped")
     seen = command(sandbox, folder, "ops", "status", "--break-glass", "--json", **without_state(sandbox))
     assert json.loads(seen.stdout)["active"] == "target", seen.stdout + seen.stderr
-    site.wait_for("target")
-    site.work()
-    held = site.held("stg")
-    stranded = site.application.acknowledged - held
+    held, stranded = site.go_on_at_target()
     assert stranded
     assert site.application.repeated <= done["groups"][GROUP]["left"]
     site.find_source()

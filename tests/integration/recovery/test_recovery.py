@@ -113,10 +113,7 @@ def test_an_unplanned_failover_says_what_nobody_can_know_and_the_failback_brings
     assert begun == steps
     assert (done["active"], done["recordsLost"], done["groups"][GROUP]["repeated"]) == ("target", None, None)
     assert TOPIC in done["newestMirrored"]
-    site.wait_for("target")
-    site.work()
-    held = site.held("stg")
-    stranded = site.application.acknowledged - held
+    held, stranded = site.go_on_at_target()
     assert stranded
     assert site.application.repeated <= done["groups"][GROUP]["left"]
     site.find_source()
