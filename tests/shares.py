@@ -18,20 +18,20 @@ HERE = Path(__file__).parent
 # Seconds that each group takes one worker, waits included; the first prefix of a file's path decides.
 PROGRAMS, SPARK = "Pulumi programs", "Spark without a session"
 GROUPS: tuple[tuple[str, str, int], ...] = (
-    ("unit/ops/test_new.py", PROGRAMS, 4),
-    ("unit/examples/", PROGRAMS, 14),
-    ("unit/components/", PROGRAMS, 40),
-    ("unit/spark/", SPARK, 75),
-    ("unit/ops/recovery/", "recovery", 38),
-    ("unit/ops/test_p", "pipelines, policies and promotion", 40),
-    ("unit/ops/", "other commands", 55),
-    ("unit/sandbox/", "sandbox", 62),
-    ("unit/support/", "support", 14),
-    ("unit/policies/", "policies", 15),
-    ("", "the rest", 20),
+    ("unit/ops/test_new.py", PROGRAMS, 7),
+    ("unit/examples/", PROGRAMS, 8),
+    ("unit/components/", PROGRAMS, 37),
+    ("unit/spark/", SPARK, 38),
+    ("unit/ops/recovery/", "recovery", 27),
+    ("unit/ops/test_p", "pipelines, policies and promotion", 57),
+    ("unit/ops/", "other commands", 39),
+    ("unit/sandbox/", "sandbox", 57),
+    ("unit/support/", "support", 13),
+    ("unit/policies/", "policies", 8),
+    ("", "the rest", 24),
 )
 # Files that share Spark's session are one group, so that there is one session.
-SESSION, SESSION_S = "Spark's session", {True: 70, False: 3}
+SESSION, SESSION_S = "Spark's session", {True: 70, False: 2}
 SPARK_SESSION = re.compile(r"\bspark: SparkSession\b")
 
 
