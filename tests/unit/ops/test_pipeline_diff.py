@@ -114,24 +114,16 @@ def test_the_jobs_commands_run_without_a_credential_and_a_cluster(checkout: Chec
     assert "not-rendered" not in summary
 
 
-def test_a_change_of_the_code_is_a_difference(checkout: Checkout) -> None:
+def test_a_change_of_the_code_is_a_difference_and_what_is_made_and_what_is_gone_is_named(checkout: Checkout) -> None:
     """The base is rendered by its own code."""
+    checkout.change("Pulumi.dev.yaml", "name: items.inventory\n", "name: items.counted\n")
     checkout.change("components/__main__.py", "Rendered from the stack's settings", "Rendered from the settings")
     found = checkout.diff("dev")
-    assert {each["operation"] for each in found["changes"]} == {"update"}
-    assert "\n-# Rendered from the stack's settings" in found["diff"]
-    assert "\n+# Rendered from the settings" in found["diff"]
-
-
-def test_a_mandatory_finding_fails_the_job_and_what_is_made_and_what_is_gone_is_named(checkout: Checkout) -> None:
-    checkout.change("Pulumi.dev.yaml", "name: rt-inventory-dev\n", "name: inventory-prod\n")
-    checkout.change("Pulumi.dev.yaml", "name: items.inventory\n", "name: items.counted\n")
-    found = checkout.diff("dev", expected=2)
     changes = {(each["operation"], each["name"]) for each in found["changes"]}
     assert {("create", "items.counted"), ("delete", "items.inventory")} <= changes
-    assert not found["summary"]["passed"]
-    assert {"cluster-names"} <= {each["rule"] for each in found["findings"]}
-    assert "cluster-names" in checkout.summary()
+    assert {operation for operation, name in changes if name not in ("items.counted", "items.inventory")} == {"update"}
+    assert "\n-# Rendered from the stack's settings" in found["diff"]
+    assert "\n+# Rendered from the settings" in found["diff"]
 
 
 def test_a_mistake_in_a_stack_file_fails_the_job_with_its_key(checkout: Checkout) -> None:
@@ -140,14 +132,18 @@ def test_a_mistake_in_a_stack_file_fails_the_job_with_its_key(checkout: Checkout
     assert "| dev | diff failed | not judged |" in checkout.summary()
 
 
-def test_a_stack_that_the_base_lacks_is_new(checkout: Checkout) -> None:
+def test_a_stack_that_the_base_lacks_is_new_and_its_mandatory_finding_fails_the_job(checkout: Checkout) -> None:
     pair = checkout.folder / "pairs" / "new"
     pair.mkdir(parents=True)
     for file in ("Pulumi.yaml", "Pulumi.dev.yaml", "Pulumi.stg.yaml"):
         shutil.copy(checkout.folder / file, pair / file)
-    found = checkout.diff("dev", FOLDER="pairs/new")
+    checkout.change("pairs/new/Pulumi.dev.yaml", "name: rt-inventory-dev\n", "name: inventory-prod\n")
+    found = checkout.diff("dev", expected=2, FOLDER="pairs/new")
     assert {each["operation"] for each in found["changes"]} == {"create"}
     assert found["diff"].startswith("--- /dev/null\n")
+    assert not found["summary"]["passed"]
+    assert {"cluster-names"} <= {each["rule"] for each in found["findings"]}
+    assert "cluster-names" in checkout.summary()
 
 
 def test_a_base_that_cannot_be_rendered_is_reported_and_fails_nothing(checkout: Checkout) -> None:
