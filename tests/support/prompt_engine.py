@@ -98,8 +98,14 @@ def _output(value: Any) -> Output[Any]:
 
 
 def _has_unknowns(value: Any) -> bool:
-    """What `contains_unknowns` returns, without a walk from a leaf."""
-    return type(value) not in _LEAVES and _contains_unknowns(value)
+    """What `contains_unknowns` returns, asking nothing of a leaf; no value here is inside itself."""
+    kind = type(value)
+    if kind in _LEAVES:
+        return False
+    if kind is not dict and kind is not list:
+        return _contains_unknowns(value)
+    items = value.values() if kind is dict else value
+    return any(type(item) not in _LEAVES and _has_unknowns(item) for item in items)
 
 
 async def _serialized(value: Any, *arguments: Any, **options: Any) -> Any:
