@@ -7,8 +7,8 @@ PY := $(shell for python in python3 python3.14 python3.13 python3.12 python3.11;
 endif
 VENV := venv/bin
 PACKAGES := $(wildcard contract kafka settings monitoring components spark ops sandbox examples benchmarks)
-# Two workers more than cores: they wait for a third of their time, and each has a share of the files (tests/shares.py).
-UNIT_TESTS = --ignore tests/integration -n "$$(($$(nproc) + 2))"
+# Four workers more than cores: they wait for half of their time, and each has a share of the files (tests/shares.py).
+UNIT_TESTS = --ignore tests/integration -n "$$(($$(nproc) + 4))"
 LINT = $(VENV)/ruff format --check --quiet . && $(VENV)/ruff check --quiet . && $(VENV)/mypy $(PACKAGES) __main__.py && \
 	cd policies && ../$(VENV)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache .
 # Tests beside lint, to which they leave a core whenever they wait; what it finds is shown after them.

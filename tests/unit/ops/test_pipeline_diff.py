@@ -100,30 +100,37 @@ def checkout(made: Checkout) -> Iterator[Checkout]:
 
 
 def test_the_jobs_commands_run_without_a_credential_and_a_cluster(checkout: Checkout) -> None:
+    """Dev alone changes: by its settings, and its topics by the code, since the base is rendered by its own."""
     checkout.change("Pulumi.dev.yaml", "name: items\n", "name: items\n      annotations: {team: warehouse}\n")
+    counted = "- name: items.counted\n      partitions: 3\n      replicas: 1\n    - name: items.inventory\n"
+    checkout.change("Pulumi.dev.yaml", "- name: items.inventory\n", counted)
+    metrics = "    metrics: # of the broker, by the rules of monitoring/jmx\n      type: jmxPrometheusExporter\n"
+    checkout.change("Pulumi.dev.yaml", metrics, "")
+    topics = 'spec: Spec = {"partitions": settings.partitions, "replicas": settings.replicas}'
+    checkout.change("components/dialects/cluster_spec.py", topics, topics.replace("{", '{"topicName": settings.name, '))
     assert COMMANDS == ["make diff STACK=${{ matrix.stack }}", "make summary"]
     commands = [COMMANDS[0].replace("${{ matrix.stack }}", stack) for stack in ("dev", "stg")]
     done = checkout.run(*commands, COMMANDS[1], GITHUB_STEP_SUMMARY=str(checkout.folder / "reports" / "summary.md"))
     assert [each.returncode for each in done] == [0, 0, 0], [each.stderr for each in done]
     assert checkout.document("stg")["changes"] == []
+    found = checkout.document("dev")
+    changes = {(each["operation"], each["name"]) for each in found["changes"]}
+    assert changes == {
+        ("create", "items.counted"),
+        ("delete", "rt-inventory-dev-kafka-metrics"),
+        ("update", "items"),
+        ("update", "items.inventory"),
+        ("update", "rt-inventory-dev"),
+        ("update", "store.inventory"),
+    }
+    assert "\n+  topicName: store.inventory\n" in found["diff"]
     summary = (checkout.folder / "reports" / "summary.md").read_text(encoding="utf-8")
-    assert "| dev | 1 to update | passed |" in summary
+    assert "| dev | 1 to delete, 4 to update, 1 to create | passed |" in summary
     assert "| stg | none | passed |" in summary
-    assert "```diff\n--- a/kafkatopic-rt-inventory-dev-items.yaml\n" in summary
+    assert "```diff\n" in summary
+    assert "--- a/kafkatopic-rt-inventory-dev-items.yaml\n" in summary
     assert "\n+    team: warehouse\n" in summary
     assert "not-rendered" not in summary
-
-
-def test_a_change_of_the_code_is_a_difference_and_what_is_made_and_what_is_gone_is_named(checkout: Checkout) -> None:
-    """The base is rendered by its own code."""
-    checkout.change("Pulumi.dev.yaml", "name: items.inventory\n", "name: items.counted\n")
-    checkout.change("components/__main__.py", "Rendered from the stack's settings", "Rendered from the settings")
-    found = checkout.diff("dev")
-    changes = {(each["operation"], each["name"]) for each in found["changes"]}
-    assert {("create", "items.counted"), ("delete", "items.inventory")} <= changes
-    assert {operation for operation, name in changes if name not in ("items.counted", "items.inventory")} == {"update"}
-    assert "\n-# Rendered from the stack's settings" in found["diff"]
-    assert "\n+# Rendered from the settings" in found["diff"]
 
 
 def test_a_mistake_in_a_stack_file_fails_the_job_with_its_key(checkout: Checkout) -> None:
