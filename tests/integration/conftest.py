@@ -1,5 +1,6 @@
 """The sandbox that all tests in this folder share, and both stacks in it; each is made once, when first asked for."""
 
+import contextlib
 import copy
 import os
 import shutil
@@ -62,7 +63,7 @@ def sandbox(tools: Tools) -> Iterator[Sandbox]:
         yield Sandbox(state, tools, pulumi, time.monotonic() - began, said)
     finally:
         # A verification or an engine that a failed test left behind is not the control plane's to stop.
-        left = [process for process in marked(state) if _is_client(process, state)]
+        left = _clients(state)
         control_plane.down(state, said.append)
         survivors = [f"{process.pid} {process.name()}" for process in marked(state)]
         shutil.rmtree(state.path.parent, ignore_errors=True)
@@ -131,8 +132,11 @@ def bench(pair: Pair, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
         sandbox.kubectl("delete", f"kafkauser/{TESTER}", f"secret/{TESTER}-credentials", "-n", cluster["namespace"])
 
 
-def _is_client(process: psutil.Process, state: SandboxState) -> bool:
-    try:
-        return process.environ().get("RT_INVENTORY_SANDBOX") == str(state.path)
-    except psutil.Error:
-        return False
+def _clients(state: SandboxState) -> list[str]:
+    """Living processes that know this sandbox and are none of its own."""
+    found, own = [], {process.pid for process in marked(state)}
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("RT_INVENTORY_SANDBOX") == str(state.path) and process.pid not in own:
+                found.append(f"{process.pid} {' '.join(process.cmdline())[:200]}")
+    return found
