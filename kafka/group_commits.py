@@ -5,6 +5,7 @@ Does not own which offsets are right, nor whether a group may be set.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +149,35 @@ def states(cluster: "Cluster", listed: Iterable[Any]) -> dict[str, str]:
             if code_of(error) not in DENIED:
                 cluster.refusals.call(f"describe group {group}", error, None)
     return found
+
+
+def cut_names(cluster: "Cluster", groups: Iterable[str]) -> dict[str, ClusterError]:
+    """Return which of these groups have a longer name than they are listed with, and why their offsets are unknown.
+
+    A name may have a NUL byte in it, where the client library ends it: it asks for the offsets of a group that is none.
+    The brokers describe that one as dead, and go on listing the one with the longer name.
+
+    Args:
+        cluster: the connected cluster.
+        groups: listed groups for which no offset was found. With one, the name is whole.
+    """
+    dead = set()
+    asked = list(groups)
+    for group, future in cluster.admin.describe_consumer_groups(asked, request_timeout=CALL_DEADLINE_S).items():
+        with suppress(KafkaException):  # one that may not be described is known to exist
+            if state_of(future.result()) == "DEAD":
+                dead.add(group)
+    listed_still = dead and dead & {*cluster.group_states()}  # not one that has been deleted meanwhile
+    return {
+        group: ClusterError(
+            cluster.refusals.message(
+                f"cannot read the offsets of group {group}: its name goes on behind a NUL byte, where the client "
+                "library ends it",
+                "Leave it out of the mirror's groups, or give its application a group without such a byte.",
+            )
+        )
+        for group in listed_still
+    }
 
 
 def read(

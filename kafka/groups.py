@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from contract.verification_request import Mirror, Request
-from kafka import checkpoints
+from kafka import checkpoints, group_commits
 from kafka.checkpoints import Checkpoint, CheckpointHistory, CheckpointKey, LastDownstream, OffsetTranslation
 from kafka.cluster import Cluster
 from kafka.errors import ClusterError
@@ -162,6 +162,8 @@ def collect(
     unread: dict[str, ClusterError] = {}
     synced = target.group_offsets([name for name in source_states if name in target_states], unread)
     committed_by = source.group_offsets(source_states, unread)
+    without = [group for group, offsets in committed_by.items() if not offsets]
+    unread |= group_commits.cut_names(source, without) if without else {}
     denied |= {group: str(error) for group, error in unread.items()}
     translation = checkpoints.read_checkpoints(target, mirror)
     positions = GroupPositions()

@@ -19,6 +19,7 @@ from sandbox.pki import KeyPair
 from sandbox.toolchain import Tools
 
 from . import guarded_brokers as guarded
+from . import raw_commits
 from .guarded_brokers import Guarded
 from .preloaded_commands import run_module
 
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parent.parent.parent
 RIGHTS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
 TOO_LONG = "t" * 246  # with `src.` in front it is longer than Kafka allows
 EVIL = "evil\x1b[2J\x07group"  # clears a terminal that is shown it
+CUT = b"cut\0short"  # the client library ends it at the NUL
 OFFSETS = "connect-offsets"
 EVERYTHING = [*(("topic", "*", right) for right in RIGHTS), ("group", "*", "DESCRIBE")]
 
@@ -157,6 +159,7 @@ def prepared(tools: Tools, folder: Path) -> Iterator[Site]:
             consumer = Consumer({"bootstrap.servers": brokers.bootstrap("OPEN"), "group.id": group, "log_level": 0})
             consumer.commit(offsets=[TopicPartition("near", 0, 5)], asynchronous=False)
             consumer.close()
+        raw_commits.commit(brokers.bootstrap("OPEN"), CUT, "near", 0, 5)
         _hide(made)
         yield made
 

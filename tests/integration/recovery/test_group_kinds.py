@@ -159,3 +159,14 @@ def test_a_share_group_is_seen_though_it_has_no_offsets_to_carry_over(brokers: G
     mirror = Mirror(name="mm2", source_alias="src", target_alias="tgt", topics=(".*",), groups=(".*",))
     assert "sharers" not in cluster.group_states()
     assert cluster_probes.other_groups(readings, mirror) == ("sharers",)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_that_has_committed_nothing_yet_has_its_whole_name(
+    brokers: Guarded, cluster: Cluster, protocol: str
+) -> None:
+    name = f"no-commits-{protocol}"
+    with member(brokers, name, **{"group.protocol": protocol}):
+        assert cluster.group_states()[name] != "DEAD"
+        assert group_commits.cut_names(cluster, [name]) == {}
+    assert group_commits.cut_names(cluster, [name, "is-no-group"]) == {}
