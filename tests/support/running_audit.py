@@ -30,7 +30,7 @@ class Auditor:
     def __init__(self, bench: Bench, topics: list[str], folder: Path) -> None:
         self.topics = topics
         self._folder = folder
-        self._environment = {**os.environ, **bench.environment}
+        self._environment = {**os.environ, **bench.environment, "TMPDIR": str(folder)}  # what a kill leaves lies there
         self._report = folder / "audit.json"
         self._process: subprocess.Popen[bytes] | None = None
         request = copy.deepcopy(bench.request)
