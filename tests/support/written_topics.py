@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AdminClient,
     AlterConfigOpType,
@@ -19,6 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ConfigResource,
     NewPartitions,
     NewTopic,
+    OffsetSpec,
     ResourceType,
 )
 
@@ -116,6 +117,24 @@ class Bench(JobBench):
         assert producer.flush(_ANSWER_S) == 0
         end = producer.commit_transaction if commit else producer.abort_transaction
         end(_ANSWER_S)
+        self._wait_for_markers(side, TopicPartition(topic, 0))
+
+    def _wait_for_markers(self, side: str, partition: TopicPartition) -> None:
+        """Wait until ended transactions have their markers in the log, which is after the coordinator's answer.
+
+        What is written meanwhile would stand in front of a marker.
+        """
+        admin = AdminClient(self.client(side))
+
+        def there() -> bool:
+            ends = (
+                admin.list_offsets({partition: OffsetSpec.latest()}, isolation_level=level)[partition]
+                for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+            )
+            stable, last = (end.result(_ANSWER_S).offset for end in ends)
+            return bool(stable == last)
+
+        wait_until(f"{partition.topic} has the markers of its transactions", there, _ANSWER_S)
 
     def delete_before(self, side: str, topic: str, offset: int, partition: int = 0) -> None:
         """Let a log lose its beginning, as retention does."""
