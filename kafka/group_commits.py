@@ -5,7 +5,6 @@ Does not own which offsets are right, nor whether a group may be set.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -140,9 +139,15 @@ def states(cluster: "Cluster", listed: Iterable[Any]) -> dict[str, str]:
     """
     found = {group.group_id: state_of(group) for group in listed}
     unknown = [group for group, state in found.items() if state == "UNKNOWN"]
-    if not unknown:
+    return found | _described(cluster, unknown)
+
+
+def _described(cluster: "Cluster", groups: list[str]) -> dict[str, str]:
+    """Return the state of each of these groups that this user may describe."""
+    found: dict[str, str] = {}
+    if not groups:
         return found
-    for group, future in cluster.admin.describe_consumer_groups(unknown, request_timeout=CALL_DEADLINE_S).items():
+    for group, future in cluster.admin.describe_consumer_groups(groups, request_timeout=CALL_DEADLINE_S).items():
         try:
             found[group] = state_of(future.result())
         except KafkaException as error:
@@ -161,12 +166,7 @@ def cut_names(cluster: "Cluster", groups: Iterable[str]) -> dict[str, ClusterErr
         cluster: the connected cluster.
         groups: listed groups for which no offset was found. With one, the name is whole.
     """
-    dead = set()
-    asked = list(groups)
-    for group, future in cluster.admin.describe_consumer_groups(asked, request_timeout=CALL_DEADLINE_S).items():
-        with suppress(KafkaException):  # one that may not be described is known to exist
-            if state_of(future.result()) == "DEAD":
-                dead.add(group)
+    dead = {group for group, state in _described(cluster, list(groups)).items() if state == "DEAD"}
     listed_still = dead and dead & {*cluster.group_states()}  # not one that has been deleted meanwhile
     return {
         group: ClusterError(

@@ -162,8 +162,7 @@ def collect(
     unread: dict[str, ClusterError] = {}
     synced = target.group_offsets([name for name in source_states if name in target_states], unread)
     committed_by = source.group_offsets(source_states, unread)
-    without = [group for group, offsets in committed_by.items() if not offsets]
-    unread |= group_commits.cut_names(source, without) if without else {}
+    unread |= group_commits.cut_names(source, [group for group, offsets in committed_by.items() if not offsets])
     denied |= {group: str(error) for group, error in unread.items()}
     translation = checkpoints.read_checkpoints(target, mirror)
     positions = GroupPositions()

@@ -127,8 +127,8 @@ def test_the_jobs_commands_run_without_a_credential_and_a_cluster(checkout: Chec
     summary = (checkout.folder / "reports" / "summary.md").read_text(encoding="utf-8")
     assert "| dev | 1 to delete, 4 to update, 1 to create | passed |" in summary
     assert "| stg | none | passed |" in summary
-    assert "```diff\n" in summary
-    assert "--- a/kafkatopic-rt-inventory-dev-items.yaml\n" in summary
+    assert "```diff\n--- a/configmap-rt-inventory-dev-rt-inventory-dev-kafka-metrics.yaml\n" in summary
+    assert "\n--- a/kafkatopic-rt-inventory-dev-items.yaml\n" in summary
     assert "\n+    team: warehouse\n" in summary
     assert "not-rendered" not in summary
 
