@@ -223,11 +223,9 @@ class Cluster:
         led = connectivity.leaders(seen, {topic for topic, _ in partitions})
         self.refusals.leaders({tp: led.get(tp) for tp in partitions})
 
-    def group_states(self) -> dict[str, str]:
-        """Return the state of each consumer group, such as EMPTY or STABLE."""
-        future = self.admin.list_consumer_groups(request_timeout=self.call_within_s)
-        listed = self._call("list consumer groups", future.result)
-        return group_commits.states(self, group_commits.listed(self, listed))
+    def group_states(self, unlisted: dict[str, str] | None = None, *, leaders: bool = True) -> dict[str, str]:
+        """Return the state of each consumer group, such as EMPTY or STABLE; arguments as of `group_commits.listed`."""
+        return group_commits.states(self, group_commits.listed(self, unlisted, leaders=leaders))
 
     def sees_groups(self) -> bool:
         """Whether this user is shown groups: Kafka lists none to those that may describe neither cluster nor groups."""

@@ -131,6 +131,7 @@ PASSING = (
 )
 UNANSWERED = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 NAMED_MAX = 10
+_DOWN = "Check that the brokers are up."
 _ENDED = "handshake failed: Local: "
 Right = tuple[str, str]  # operation and resource, such as ("Read", "topic items")
 
@@ -185,7 +186,9 @@ class Refusals:
         code = code_of(error)
         if code in DENIED:
             self.deny([right] if right else [("do this:", what)])
-        message = self.message(f"cannot {what}: {text_of(error)}", "Check that the brokers are up.")
+        loads = code == KafkaError.COORDINATOR_LOAD_IN_PROGRESS
+        fix = "Run this again once the broker has read the offsets of its groups." if loads else _DOWN
+        message = self.message(f"cannot {what}: {text_of(error)}", fix)
         raise (UnansweredError if code in UNANSWERED else ClusterError)(message) from None
 
     def connection(self, *, final: bool, last: KafkaException, within_s: float) -> None:
@@ -216,7 +219,7 @@ class Refusals:
         lost = [f"{topic}-{number}" for (topic, number), broker in led.items() if broker is None]
         if lost:
             self.refuse(
-                f"{_listed(lost)} {'has' if len(lost) == 1 else 'have'} no leader",
+                f"{listed_names(lost)} {'has' if len(lost) == 1 else 'have'} no leader",
                 "Start the brokers that hold the replicas.",
             )
         brokers: dict[Broker, list[str]] = {}
@@ -224,7 +227,7 @@ class Refusals:
             if broker is not None:
                 brokers.setdefault(broker, []).append(f"{topic}-{number}")
         problems = [
-            f"broker {one.number} at {one.host}:{one.port}, which leads {_listed(parts)}, "
+            f"broker {one.number} at {one.host}:{one.port}, which leads {listed_names(parts)}, "
             f"{connection_error(one) or 'takes connections but does not answer'}"
             for one, parts in sorted(brokers.items())
         ]
@@ -258,7 +261,8 @@ def passes(error: KafkaException) -> bool:
     return code_of(error) in PASSING
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed_names(names: Iterable[str]) -> str:
+    """Return the names of partitions in order, the first ones if there are many."""
     found = sorted(names)
     more = f" and {len(found) - NAMED_MAX} more partitions" if len(found) > NAMED_MAX else ""
     return ", ".join(found[:NAMED_MAX]) + more

@@ -8,17 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType, KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kafka import in_flight
-from kafka.errors import DENIED, UNANSWERED, ClusterError, UnansweredError, code_of
+from kafka.errors import DENIED, UNANSWERED, ClusterError, UnansweredError, code_of, listed_names, passes
 from kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from kafka.cluster import Cluster
 
 _UNSTABLE = KafkaError.UNSTABLE_OFFSET_COMMIT
+OFFSETS_TOPIC = "__consumer_offsets"
+_LIST = "list all consumer groups"
 CALL_DEADLINE_S = 20.0
 STABLE_WITHIN_S, LOOK_EVERY_S = 5.0, 0.1
 """How long a transaction may take to end that has offsets of a group in it; none is asked for how long it lasts."""
@@ -122,13 +124,74 @@ def state_of(group: Any) -> str:
     return "RECONCILING" if name == "UNKNOWN" and group.type is ConsumerGroupType.CONSUMER else name
 
 
-def listed(cluster: "Cluster", answer: Any) -> list[Any]:
-    """Return the groups that the brokers have listed; raises ClusterError if there is no broker that answers."""
-    if not answer.valid:
-        for error in answer.errors:
-            if error.code() in (KafkaError._TRANSPORT, *UNANSWERED):
-                cluster.refusals.call("list consumer groups", KafkaException(error), None)
-    return list(answer.valid)
+def listed(cluster: "Cluster", unlisted: dict[str, str] | None, *, leaders: bool) -> list[Any]:
+    """Return the groups that the brokers list: each those whose coordinator it is.
+
+    One that has just become it reads their offsets first, and answers with an error meanwhile: it is asked again, as
+    one is that hangs up.
+
+    Args:
+        cluster: the connected cluster.
+        unlisted: gets under "" why there may be other groups: a broker did not answer, or a partition of
+            `__consumer_offsets` has no leader, whose groups no broker lists. The latter is seen only if the user may
+            describe this topic.
+        leaders: whether to ask for the leaders.
+
+    Raises:
+        ClusterError: if a broker does not answer and no other one lists a group; without `unlisted` also if one does.
+    """
+    end = time.monotonic() + cluster.call_within_s
+    while True:
+        found, errors = _listed(cluster, max(1.0, end - time.monotonic()))
+        again = all(passes(error) and code_of(error) not in UNANSWERED for error in errors)
+        if not errors or not again or time.monotonic() >= end:
+            break
+        time.sleep(in_flight.AGAIN_S)
+    if errors and (unlisted is None or not found):
+        cluster.refusals.call(_LIST, errors[0], None)
+    if unlisted is None:
+        return found
+    reasons = [_reason(cluster, _LIST, error) for error in errors[:1]]
+    if leaders and not errors:
+        reasons += _without_leader(cluster)
+    known = [unlisted[""]] if "" in unlisted else []
+    if reasons:
+        unlisted[""] = "; ".join(dict.fromkeys([*known, *reasons]))
+    return found
+
+
+def _listed(cluster: "Cluster", within_s: float) -> tuple[list[Any], list[KafkaException]]:
+    """Return the groups, and the errors of brokers that have not listed theirs. A missing right only hides groups."""
+    try:
+        answer = cluster.admin.list_consumer_groups(request_timeout=within_s).result()
+    except KafkaException as error:
+        return [], [error]
+    return list(answer.valid), [KafkaException(error) for error in answer.errors if error.code() not in DENIED]
+
+
+def _without_leader(cluster: "Cluster") -> Iterator[str]:
+    """Yield, if there are any, which partitions of `__consumer_offsets` have no leader, as far as this user may ask."""
+    asked = TopicCollection([OFFSETS_TOPIC])
+    future = cluster.admin.describe_topics(asked, request_timeout=cluster.call_within_s)[OFFSETS_TOPIC]
+    try:
+        partitions = future.result().partitions
+    except KafkaException as error:
+        if code_of(error) not in (*DENIED, KafkaError.UNKNOWN_TOPIC_OR_PART):
+            yield _reason(cluster, f"describe topic {OFFSETS_TOPIC}", error)
+        return
+    if lost := [f"{OFFSETS_TOPIC}-{one.id}" for one in partitions if one.leader is None]:
+        what = f"{listed_names(lost)} {'has' if len(lost) == 1 else 'have'} no leader"
+        yield cluster.refusals.message(
+            f"{what}, so that no broker lists the groups whose offsets are there",
+            "Start the brokers that hold the replicas.",
+        )
+
+
+def _reason(cluster: "Cluster", what: str, error: KafkaException) -> str:
+    try:
+        cluster.refusals.call(what, error, None)
+    except ClusterError as refusal:
+        return str(refusal)
 
 
 def states(cluster: "Cluster", listed: Iterable[Any]) -> dict[str, str]:

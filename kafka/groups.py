@@ -152,13 +152,13 @@ def collect(
         target: the connected target.
         request: which groups the mirror carries, and what it keeps where.
         held: the partitions that hold records.
-        denied: gets the groups whose offsets cannot be read, each with the reason.
+        denied: gets the groups whose offsets cannot be read, each with the reason; under "" why there may be others.
         states: of all groups at the source and on the target, if they have been read already.
     """
     mirror = request.mirror
-    all_states, target_states = states or (source.group_states(), target.group_states())
-    source_states = {name: state for name, state in all_states.items() if mirror.carries_group(name)}
     denied.clear()
+    all_states, target_states = states or (source.group_states(denied), target.group_states(denied))
+    source_states = {name: state for name, state in all_states.items() if mirror.carries_group(name)}
     unread: dict[str, ClusterError] = {}
     synced = target.group_offsets([name for name in source_states if name in target_states], unread)
     committed_by = source.group_offsets(source_states, unread)
@@ -210,12 +210,11 @@ def _logs(source: Cluster, positions: GroupPositions, request: Request) -> dict[
 
 
 def absent(source: Cluster, request: Request, denied: dict[str, str]) -> list[str]:
-    """Return the groups that the mirror names and the source does not have.
+    """Return the groups that the mirror names and the source does not have; none if there may be some it did not list.
 
     A user that may describe neither the cluster nor groups is shown no group at all: `denied` gets that under "".
     """
-    found = source.group_states()
-    if not any(map(request.mirror.carries_group, found)) and not source.sees_groups():
+    found = source.group_states(denied)
+    if "" not in denied and not any(map(request.mirror.carries_group, found)) and not source.sees_groups():
         denied[""] = source.unseen_groups
-        return []
-    return sorted(set(request.mirror.named_groups) - set(found))
+    return [] if "" in denied else sorted(set(request.mirror.named_groups) - set(found))

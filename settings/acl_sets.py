@@ -18,6 +18,7 @@ from settings.topics import (
 )
 from settings.users import Acl, AclSet, Operation, User
 
+_OFFSETS_TOPIC = "__consumer_offsets"
 _LITERAL = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.(?![*+?]))+")
 _READ_TOPIC: tuple[Operation, ...] = ("Read", "Describe", "DescribeConfigs")
 _OWN_TOPIC: tuple[Operation, ...] = ("Create", "Read", "Write", "Describe", "DescribeConfigs")
@@ -93,10 +94,13 @@ def literal_topics(patterns: Iterable[str], prefix: str = "") -> tuple[list[str]
 def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str, *, fenced: bool) -> list[Acl]:
     """Read topics and committed offsets of groups; write the offset syncs if they are on the source.
 
-    Nothing but those and the verification's canary is written. ACLs are read to be copied, and while the source is
-    fenced: the verification asks then who may write.
+    Nothing but those and the verification's canary is written. With groups the topic of their offsets is described: no
+    broker lists the groups of a partition without a leader, and the verification must know of it. ACLs are read to be
+    copied, and while the source is fenced: the verification asks then who may write.
     """
-    result = [*_mirrored(entry, mirror, "", _READ_TOPIC), *_synced(entry, mirror, ("Describe",))]
+    result = _mirrored(entry, mirror, "", _READ_TOPIC)
+    if groups := _synced(entry, mirror, ("Describe",)):
+        result = [*result, *groups, _acl("topic", (_OFFSETS_TOPIC,), "literal", ("Describe",))]
     syncs: list[str] = []
     if mirror is not None and mirror.offset_syncs_location == "source":
         syncs = [offset_syncs_topic(mirror, kafka_version).name]

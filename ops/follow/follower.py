@@ -128,7 +128,8 @@ class Follower:
         self._syncs = self._comparison = None
 
     def _read_positions(self) -> list[str]:
-        names = sorted(filter(self._carries_group, self.source.group_states()))
+        unlisted: dict[str, str] = {}
+        names = sorted(filter(self._carries_group, self.source.group_states(unlisted, leaders=False)))
         unread: dict[str, ClusterError] = {}
         found = set[str]()
         for group, offsets in group_commits.answers(self.source, names, unread, stable=False):
@@ -144,8 +145,9 @@ class Follower:
                 if one is not None:
                     now[tp] = one
         for group in self._positions.keys() - found - unread.keys():
-            del self._positions[group]
-        return [str(error) for error in unread.values()]
+            if not unlisted:
+                del self._positions[group]
+        return [*unlisted.values(), *map(str, unread.values())]
 
     def _read_syncs(self) -> None:
         syncs = self.pair.request.mirror.offset_syncs_topic

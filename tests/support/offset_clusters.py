@@ -48,7 +48,7 @@ class MadeUpCluster:
     def ends(self, topic_partitions: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
         return {tp: self.logs[tp][1] for tp in topic_partitions}
 
-    def group_states(self) -> dict[str, str]:
+    def group_states(self, *_: object, **__: object) -> dict[str, str]:
         return {group: "STABLE" if group in self.members else "EMPTY" for group in self.groups}
 
     def group_offsets(

@@ -302,7 +302,7 @@ class Side:
     def has_records(self, tp: TopicPartition, start: int, end: int, isolation: str) -> bool:
         return start < end
 
-    def group_states(self) -> dict[str, str]:
+    def group_states(self, *_: object, **__: object) -> dict[str, str]:
         return dict(self.states)
 
     def group_offsets(

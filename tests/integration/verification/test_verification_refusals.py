@@ -9,16 +9,24 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 
+from contract.verification_request import ClusterConfig
+from kafka.cluster import Cluster
+from kafka.errors import ClusterError
 from sandbox.toolchain import Tools
 
 from ...support import guarded_brokers as guarded
 from ...support.guarded_brokers import Authority
 from ...support.refusing_site import EVERYTHING, OFFSETS, TOO_LONG, Ended, Site, prepared
+from ...support.waiting import wait_until
 
 SOON_S = 40.0
 AT_ONCE = 8
@@ -322,6 +330,45 @@ def hung(tools: Tools, folder: Path) -> Ended:
             os.kill(site.brokers.pid(2), signal.SIGCONT)
             process.kill()
         return site.ended(process.returncode, out, errors, report, time.monotonic() - began)
+
+
+def _brokers(bootstrap: str) -> int:
+    """How many there are, asked with a client of its own: another one may still wait for one that is gone."""
+    with suppress(KafkaException):
+        return len(AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=5).brokers)
+    return 0
+
+
+def test_groups_of_a_broker_out_of_reach_may_be_there(site: Site) -> None:
+    login = site.login("reader", "FAR") | {"sasl.password": site.passwords["reader"]}
+    side = Cluster(ClusterConfig(role="source", alias="src", client_config=login))
+    side.connect()
+    side.call_within_s = 3.0
+    unlisted: dict[str, str] = {}
+    with pytest.raises(ClusterError, match="cannot list all consumer groups: "):
+        side.group_states()
+    described = site.brokers.admin.list_topics("__consumer_offsets", timeout=20).topics["__consumer_offsets"]
+    if described.partitions[0].leader == 1:  # it lists the groups, and is in reach
+        assert "orders" in side.group_states(unlisted)
+        assert "cannot list all consumer groups: " in unlisted[""]
+    else:
+        with pytest.raises(ClusterError, match="cannot list all consumer groups: "):
+            side.group_states(unlisted)
+
+
+# What is asked again of a broker that loads is in tests/unit/kafka/test_group_listing.py.
+@pytest.mark.nightly
+def test_groups_of_a_partition_without_a_leader_may_be_there(tools: Tools, tmp_path: Path) -> None:
+    with prepared(tools, tmp_path) as site:
+        grown = site.brokers.admin.create_partitions([NewPartitions("__consumer_offsets", 2, [[2]])])
+        grown["__consumer_offsets"].result(20)
+        os.kill(site.brokers.pid(2), signal.SIGKILL)
+        wait_until("broker 2 is given up", lambda: _brokers(site.brokers.bootstrap("OPEN")) == 1, 60)
+        ended = site.verify(site.request(topics=["near"]))
+    assert (ended.code, ended.errors) == (1, []), ended
+    line = next(line for line in ended.out.splitlines() if line.startswith("groups_synced unknown"))
+    assert "__consumer_offsets-1 ha" in line
+    assert "no leader, so that no broker lists the groups whose offsets are there" in line
 
 
 # Messages and deadlines of brokers that fall silent are in tests/unit/spark/test_failures.py and test_without_spark.py.

@@ -90,7 +90,7 @@ class Side:
         self.states = states
         self.offsets = offsets
 
-    def group_states(self) -> dict[str, str]:
+    def group_states(self, *_: object, **__: object) -> dict[str, str]:
         return self.states
 
     def group_offsets(

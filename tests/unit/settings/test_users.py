@@ -56,6 +56,7 @@ def test_the_source_of_another_stacks_mirror_is_read_and_nothing_else() -> None:
     assert rights({"set": "mirror-source", "topics": ["items"], "groups": ["*"]}) == [
         ("topic", ("items",), "literal", READ),
         ("group", ("*",), "literal", ("Describe",)),
+        ("topic", ("__consumer_offsets",), "literal", ("Describe",)),
     ]
 
 
@@ -186,6 +187,7 @@ def test_the_way_back_reads_this_stacks_own_topics() -> None:
     assert found == [
         ("topic", ("audit",), "literal", READ),
         ("group", ("*",), "literal", ("Describe",)),
+        ("topic", ("__consumer_offsets",), "literal", ("Describe",)),
         ("topic", ("mm2-offset-syncs.es-src.internal",), "literal", OWN),
     ]
 

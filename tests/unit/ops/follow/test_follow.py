@@ -189,13 +189,31 @@ def test_without_the_source_what_is_copied_since_is_still_taken_in(
     assert followed.at() == 20
     followed.copies((simulated.RECORD, 21))
 
-    def gone() -> dict[str, str]:
+    def gone(*_: object, **__: object) -> dict[str, str]:
         raise ClusterError("source: is gone")
 
     monkeypatch.setattr(followed.source, "group_states", gone)
     with pytest.raises(ClusterError, match="is gone"):
         followed.round()
     assert followed.at() == 31
+
+
+def test_a_group_that_a_broker_does_not_list_now_is_known_further(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed.copies((simulated.RECORD, 40))
+    followed.stands(30)
+    followed.round()
+
+    def none(unlisted: dict[str, str], **_: object) -> dict[str, str]:
+        unlisted[""] = "source: cannot list all consumer groups"
+        return {}
+
+    monkeypatch.setattr(followed.source, "group_states", none)
+    found = followed.follower.round()
+    assert (found.groups, found.problems) == (1, ("source: cannot list all consumer groups",))
+    monkeypatch.setattr(followed.source, "group_states", lambda *_, **__: {})
+    assert followed.follower.round().groups == 0
 
 
 def test_a_refused_group_is_reported_and_the_others_are_set(followed: Followed) -> None:

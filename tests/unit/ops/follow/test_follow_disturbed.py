@@ -205,7 +205,7 @@ def test_a_source_that_dies_in_a_round_keeps_nothing_from_being_set_that_the_mir
     followed.ahead(0)
     followed.copies((simulated.RECORD, 20))
 
-    def no_answer(*_: object) -> None:
+    def no_answer(*_: object, **__: object) -> None:
         raise ClusterError("source: no answer")
 
     ids = follower.topic_ids
