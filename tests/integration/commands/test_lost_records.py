@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import pytest
@@ -38,14 +37,14 @@ class Site(Patient):
     """A mirror of many topics, which the doctor is asked about."""
 
     def send_records(self, topic: str, count: int, size: int = 10) -> None:
-        """Write records of this size, each as a batch of its own."""
-        for _ in range(count):
-            self._sender.produce(topic, value=bytes(size))
-            assert self._sender.flush(30) == 0
+        """Write records of this size, each as a batch of its own.
 
-    @cached_property
-    def _sender(self) -> Producer:
-        return Producer(self.boss | {"message.max.bytes": SOURCE_LIMIT})
+        By a producer of its own: one that has seen the topic deleted goes on refusing to write to the new one.
+        """
+        sender = Producer(self.boss | {"message.max.bytes": SOURCE_LIMIT})
+        for _ in range(count):
+            sender.produce(topic, value=bytes(size))
+            assert sender.flush(30) == 0
 
     def starts(self) -> dict[str, int]:
         """Where the log of each topic with a short retention begins."""
