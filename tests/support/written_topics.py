@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import IsolationLevel, Producer, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AdminClient,
     AlterConfigOpType,
@@ -69,9 +69,15 @@ class Bench(JobBench):
         admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_ANSWER_S)
 
     def add_partitions(self, side: str, topic: str, total: int) -> None:
-        """Give a topic more partitions."""
+        """Give a topic more partitions, and wait until its brokers have them: the controller answers before."""
         admin = self.admin(side)
         admin.create_partitions([NewPartitions(topic, total)])[topic].result(_ANSWER_S)
+
+        def there() -> bool:
+            described = admin.list_topics(topic, timeout=_ANSWER_S).topics[topic]
+            return len(described.partitions) == total
+
+        wait_until(f"{topic} has {total} partitions", there, _ANSWER_S)
 
     def configure(self, side: str, topic: str, config: Mapping[str, str]) -> None:
         """Set properties of a topic on one side, and wait until its brokers have them."""
@@ -172,11 +178,17 @@ class Bench(JobBench):
         )
 
 
+def _require_delivered(error: KafkaError | None, _message: Message) -> None:
+    """Raise in the producer's `flush`, which answers with 0 also where it has given records up."""
+    if error is not None:
+        raise KafkaException(error)
+
+
 def produce(producer: Producer, topic: str, partition: int, record: Record) -> None:
-    """Hand one record to a producer, and wait while its queue is full."""
+    """Hand one record to a producer, and wait while its queue is full; raises what becomes of it in `flush`."""
     while True:
         try:
-            producer.produce(topic, partition=partition, **record)
+            producer.produce(topic, partition=partition, on_delivery=_require_delivered, **record)
         except BufferError:
             producer.poll(0.1)
         else:

@@ -7,6 +7,7 @@ import copy
 import json
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -314,7 +315,8 @@ def broken_for_good(pair: Pair, sandbox: Sandbox) -> None:
         nonlocal restarted
         states = tasks(pair)
         if states == ["UNASSIGNED"] and not restarted and time.monotonic() > restart_at:
-            restarted = httpx.post(connector(pair, "restart?includeTasks=true"), timeout=30).is_success
+            with suppress(httpx.HTTPError):  # it is asked again
+                restarted = httpx.post(connector(pair, "restart?includeTasks=true"), timeout=30).is_success
         return "FAILED" in states
 
     wait_until("the task has failed", failed, 60, otherwise=lambda: f"{tasks(pair)}\n{sandbox.tails()}")
