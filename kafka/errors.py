@@ -131,6 +131,7 @@ PASSING = (
 )
 UNANSWERED = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 NAMED_MAX = 10
+START_REPLICAS = "Start the brokers that hold the replicas."
 _DOWN = "Check that the brokers are up."
 _ENDED = "handshake failed: Local: "
 Right = tuple[str, str]  # operation and resource, such as ("Read", "topic items")
@@ -218,16 +219,13 @@ class Refusals:
         """Raise which brokers keep partitions from being read; None: there is no leader."""
         lost = [f"{topic}-{number}" for (topic, number), broker in led.items() if broker is None]
         if lost:
-            self.refuse(
-                f"{listed_names(lost)} {'has' if len(lost) == 1 else 'have'} no leader",
-                "Start the brokers that hold the replicas.",
-            )
+            self.refuse(without_leader(lost), START_REPLICAS)
         brokers: dict[Broker, list[str]] = {}
         for (topic, number), broker in led.items():
             if broker is not None:
                 brokers.setdefault(broker, []).append(f"{topic}-{number}")
         problems = [
-            f"broker {one.number} at {one.host}:{one.port}, which leads {listed_names(parts)}, "
+            f"broker {one.number} at {one.host}:{one.port}, which leads {_listed(parts)}, "
             f"{connection_error(one) or 'takes connections but does not answer'}"
             for one, parts in sorted(brokers.items())
         ]
@@ -261,8 +259,12 @@ def passes(error: KafkaException) -> bool:
     return code_of(error) in PASSING
 
 
-def listed_names(names: Iterable[str]) -> str:
-    """Return the names of partitions in order, the first ones if there are many."""
+def without_leader(partitions: Sequence[str]) -> str:
+    """Return that these partitions have no leader, the first ones by name if there are many."""
+    return f"{_listed(partitions)} {'has' if len(partitions) == 1 else 'have'} no leader"
+
+
+def _listed(names: Iterable[str]) -> str:
     found = sorted(names)
     more = f" and {len(found) - NAMED_MAX} more partitions" if len(found) > NAMED_MAX else ""
     return ", ".join(found[:NAMED_MAX]) + more

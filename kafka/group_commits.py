@@ -12,14 +12,23 @@ from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType, Kaf
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kafka import in_flight
-from kafka.errors import DENIED, UNANSWERED, ClusterError, UnansweredError, code_of, listed_names, passes
+from kafka.errors import (
+    DENIED,
+    START_REPLICAS,
+    UNANSWERED,
+    ClusterError,
+    UnansweredError,
+    code_of,
+    passes,
+    without_leader,
+)
 from kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from kafka.cluster import Cluster
 
 _UNSTABLE = KafkaError.UNSTABLE_OFFSET_COMMIT
-OFFSETS_TOPIC = "__consumer_offsets"
+_OFFSETS_TOPIC = "__consumer_offsets"
 _LIST = "list all consumer groups"
 CALL_DEADLINE_S = 20.0
 STABLE_WITHIN_S, LOOK_EVERY_S = 5.0, 0.1
@@ -151,12 +160,11 @@ def listed(cluster: "Cluster", unlisted: dict[str, str] | None, *, leaders: bool
         cluster.refusals.call(_LIST, errors[0], None)
     if unlisted is None:
         return found
-    reasons = [_reason(cluster, _LIST, error) for error in errors[:1]]
-    if leaders and not errors:
-        reasons += _without_leader(cluster)
-    known = [unlisted[""]] if "" in unlisted else []
-    if reasons:
-        unlisted[""] = "; ".join(dict.fromkeys([*known, *reasons]))
+    lost = _lost_partitions(cluster) if leaders and not errors else ""
+    reason = _reason(cluster, _LIST, errors[0]) if errors else lost
+    known = unlisted.get("", "")
+    if reason not in known:
+        unlisted[""] = f"{known}; {reason}" if known else reason
     return found
 
 
@@ -169,22 +177,19 @@ def _listed(cluster: "Cluster", within_s: float) -> tuple[list[Any], list[KafkaE
     return list(answer.valid), [KafkaException(error) for error in answer.errors if error.code() not in DENIED]
 
 
-def _without_leader(cluster: "Cluster") -> Iterator[str]:
-    """Yield, if there are any, which partitions of `__consumer_offsets` have no leader, as far as this user may ask."""
-    asked = TopicCollection([OFFSETS_TOPIC])
-    future = cluster.admin.describe_topics(asked, request_timeout=cluster.call_within_s)[OFFSETS_TOPIC]
+def _lost_partitions(cluster: "Cluster") -> str:
+    """Return which partitions of `__consumer_offsets` have no leader, "" if none is known: not every user may ask."""
+    asked = TopicCollection([_OFFSETS_TOPIC])
+    future = cluster.admin.describe_topics(asked, request_timeout=cluster.call_within_s)[_OFFSETS_TOPIC]
     try:
-        partitions = future.result().partitions
+        lost = [f"{_OFFSETS_TOPIC}-{one.id}" for one in future.result().partitions if one.leader is None]
     except KafkaException as error:
-        if code_of(error) not in (*DENIED, KafkaError.UNKNOWN_TOPIC_OR_PART):
-            yield _reason(cluster, f"describe topic {OFFSETS_TOPIC}", error)
-        return
-    if lost := [f"{OFFSETS_TOPIC}-{one.id}" for one in partitions if one.leader is None]:
-        what = f"{listed_names(lost)} {'has' if len(lost) == 1 else 'have'} no leader"
-        yield cluster.refusals.message(
-            f"{what}, so that no broker lists the groups whose offsets are there",
-            "Start the brokers that hold the replicas.",
-        )
+        is_answer = code_of(error) in (*DENIED, KafkaError.UNKNOWN_TOPIC_OR_PART)
+        return "" if is_answer else _reason(cluster, f"describe topic {_OFFSETS_TOPIC}", error)
+    if not lost:
+        return ""
+    what = f"{without_leader(lost)}, so that no broker lists the groups whose offsets are there"
+    return cluster.refusals.message(what, START_REPLICAS)
 
 
 def _reason(cluster: "Cluster", what: str, error: KafkaException) -> str:

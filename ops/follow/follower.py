@@ -144,8 +144,8 @@ class Follower:
                     one = Position(at.offset, metadata)
                 if one is not None:
                     now[tp] = one
-        for group in self._positions.keys() - found - unread.keys():
-            if not unlisted:
+        if not unlisted:
+            for group in self._positions.keys() - found - unread.keys():
                 del self._positions[group]
         return [*unlisted.values(), *map(str, unread.values())]
 

@@ -179,13 +179,13 @@ class Bench(JobBench):
 
 
 def _require_delivered(error: KafkaError | None, _message: Message) -> None:
-    """Raise in the producer's `flush`, which answers with 0 also where it has given records up."""
+    """Raise in the producer's `flush`, which by itself returns 0 also where it has given records up."""
     if error is not None:
         raise KafkaException(error)
 
 
 def produce(producer: Producer, topic: str, partition: int, record: Record) -> None:
-    """Hand one record to a producer, and wait while its queue is full; raises what becomes of it in `flush`."""
+    """Hand one record to a producer, and wait while its queue is full. One that is not delivered lets `flush` raise."""
     while True:
         try:
             producer.produce(topic, partition=partition, on_delivery=_require_delivered, **record)

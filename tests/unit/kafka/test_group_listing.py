@@ -52,7 +52,7 @@ class Admin:
 
 def cluster(*answers: Answer, partitions: Any = LED) -> tuple[Cluster, Admin]:
     made, admin = Cluster(ClusterConfig(role="source", alias="es-src", client_config={})), Admin([*answers], partitions)
-    made._admin, made.call_within_s = admin, 0.5  # type: ignore[assignment]
+    made._admin, made.call_within_s = admin, 0.5  # type: ignore[assignment]  # made up
     return made, admin
 
 
@@ -98,6 +98,17 @@ def test_no_broker_lists_the_groups_of_a_partition_without_a_leader() -> None:
         "target es-tgt: cannot list all consumer groups; source es-src (, user no user): __consumer_offsets-1 has no "
         "leader, so that no broker lists the groups whose offsets are there. Start the brokers that hold the replicas."
     )
+
+
+def test_a_reason_that_is_known_is_not_given_twice() -> None:
+    unlisted: dict[str, str] = {}
+    source, _ = cluster((["orders"], []), partitions=LOST)
+    source.group_states(unlisted)
+    cluster((["orders"], [HUNG_UP]))[0].group_states(unlisted)
+    before = unlisted[""]
+    source.group_states(unlisted)
+    assert unlisted[""] == before
+    assert before.count("; ") == 1
 
 
 @pytest.mark.parametrize("answer", [HIDDEN, NO_TOPIC])
