@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from contract.documents import parse
 from ops.doctor.command import collect
@@ -18,6 +18,7 @@ from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import Finding
 from tests.support.http_client import HTTP
 from tests.support.mirror_symptoms import context
+from tests.support.producers import RaisingProducer
 from tests.support.small_cluster import PASSWORD, USER, Kit, mirror_spec
 from tests.support.waiting import wait_until
 
@@ -137,21 +138,21 @@ class Patient:
 
     def produce(self, count: int) -> None:
         """Write records."""
-        producer = Producer(self.boss)
+        producer = RaisingProducer(self.boss)
         for number in range(count):
             producer.produce(TOPIC, key=b"%d" % number, value=b"%d" % number)
-        assert producer.flush(30) == 0
+        producer.deliver()
 
     def flood(self, over: threading.Event) -> None:
         """Write faster than the mirror copies, until it is over."""
-        producer = Producer(self.boss | {"queue.buffering.max.messages": 2000})
+        producer = RaisingProducer(self.boss | {"queue.buffering.max.messages": 2000})
         while not over.is_set():
             try:
                 producer.produce(TOPIC, value=bytes(200))
             except BufferError:
                 over.wait(0.05)
             producer.poll(0)
-        assert producer.flush(60) == 0
+        producer.deliver(60)
 
     def written(self, topic: str) -> int:
         """How many records were ever written to a topic; waits until its partitions have leaders."""

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AclBinding,
     AclOperation,
@@ -38,6 +38,7 @@ from sandbox.pki import KeyPair, common_name_only, issue, self_signed
 from sandbox.processes import HOST, Processes, free_ports
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools
+from tests.support.producers import RaisingProducer
 from tests.support.waiting import wait_until
 
 NODES = (1, 2)
@@ -129,12 +130,12 @@ class Guarded:
         # the package's types lack replica_assignment without a count
         made = NewTopic(name, num_partitions=len(replicas), replica_assignment=replicas)
         self.admin.create_topics([made])[name].result(20)
-        producer = Producer({"bootstrap.servers": self.bootstrap("OPEN"), "log_level": 0})
+        producer = RaisingProducer({"bootstrap.servers": self.bootstrap("OPEN"), "log_level": 0})
         now_ms = int(time.time() * 1000) - 3_600_000  # young enough for every retention
         for number in range(len(replicas)):
             for value in range(records):
                 producer.produce(name, value=b"%d" % value, partition=number, timestamp=now_ms + value)
-        assert producer.flush(20) == 0
+        producer.deliver()
         return name
 
     def pid(self, node: int) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from sandbox import monitoring
 from sandbox.monitoring import MonitoringFiles
@@ -27,6 +27,7 @@ from settings.stack import Stack
 
 from . import records
 from .http_client import HTTP
+from .producers import RaisingProducer
 from .projects import KEY, TESTER, Project
 from .running_sandbox import Sandbox
 from .scraped_metrics import ask
@@ -77,12 +78,12 @@ class Site:
 
     def produce(self, count: int, topics: Iterable[str] = (TOPIC,)) -> None:
         """Write records to the source."""
-        producer = Producer(self.project.client(SOURCE))
+        producer = RaisingProducer(self.project.client(SOURCE))
         for topic in topics:
             for number in range(count):
                 producer.produce(topic, key=str(number), value=f"item {number}")
                 producer.poll(0)
-        assert producer.flush(30) == 0
+        producer.deliver()
 
     def begins(self) -> dict[str, int]:
         """Where the log of each topic with a short retention begins at the source."""

@@ -10,11 +10,11 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
-    Producer,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
 
+from tests.support.producers import RaisingProducer
 from tests.support.waiting import wait_until
 
 Client = dict[str, Any]
@@ -29,14 +29,10 @@ COORDINATOR_COMES = {
 
 def write(client: Client, topic: str, values: Iterable[str]) -> None:
     """Write a record for each value and wait until the brokers have all."""
-    refused: list[KafkaError] = []
-    producer = Producer(client | {"message.timeout.ms": 15_000, "enable.idempotence": True})
+    producer = RaisingProducer(client | {"message.timeout.ms": 15_000, "enable.idempotence": True})
     for value in values:
-        producer.produce(
-            topic, key=value, value=value, on_delivery=lambda error, _: refused.append(error) if error else None
-        )
-    assert producer.flush(20) == 0, f"topic {topic}: records were not written in time"
-    assert not refused, f"topic {topic}: {refused[0]}"
+        producer.produce(topic, key=value, value=value)
+    producer.deliver()
 
 
 def read(client: Client, topic: str, group: str = "reader") -> list[str]:

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from sandbox.pki import KeyPair
 from sandbox.toolchain import Tools
@@ -22,6 +22,7 @@ from . import guarded_brokers as guarded
 from . import raw_commits
 from .guarded_brokers import Guarded
 from .preloaded_commands import run_module
+from .producers import RaisingProducer
 
 ROOT = Path(__file__).parent.parent.parent
 RIGHTS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
@@ -173,8 +174,8 @@ def _hide(site: Site) -> None:
         site.brokers.topic(name, [[1]])
     shown = [("topic", name, right) for name in ("near", "mear", "gone") for right in RIGHTS]
     site.passwords["half-blind"] = site.brokers.user("half-blind", [*shown, ("group", "*", "DESCRIBE")])
-    producer = Producer({"bootstrap.servers": site.brokers.bootstrap("OPEN"), "log_level": 0})
+    producer = RaisingProducer({"bootstrap.servers": site.brokers.bootstrap("OPEN"), "log_level": 0})
     for name, offset in (("near", 19), ("veiled", 4)):
         key = ["src->tgt.MirrorSourceConnector", {"cluster": "src", "partition": 0, "topic": name}]
         producer.produce(OFFSETS, key=json.dumps(key), value=json.dumps({"offset": offset}))
-    assert producer.flush(20) == 0
+    producer.deliver()

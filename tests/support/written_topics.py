@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AdminClient,
     AlterConfigOpType,
@@ -25,6 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 
 from tests.support import raw_producer
 
+from .producers import RaisingProducer
 from .running_sandbox import Sandbox
 from .verification_runs import JobBench
 from .waiting import wait_until
@@ -106,7 +107,7 @@ class Bench(JobBench):
         for partition, of_it in records.items():
             for record in of_it:
                 produce(producer, topic, partition, record)
-        assert producer.flush(within_s) == 0
+        producer.deliver(within_s)
 
     def write_raw(self, side: str, topic: str, records: Iterable[Record], partition: int = 0) -> None:
         """Write records whose headers may have any bytes as names."""
@@ -120,7 +121,7 @@ class Bench(JobBench):
         for record in records:
             produce(producer, topic, 0, record)
         # What is not on the broker yet would be dropped by an abort.
-        assert producer.flush(_ANSWER_S) == 0
+        producer.deliver(_ANSWER_S)
         end = producer.commit_transaction if commit else producer.abort_transaction
         end(_ANSWER_S)
         self._wait_for_markers(side, TopicPartition(topic, 0))
@@ -171,24 +172,18 @@ class Bench(JobBench):
         """An admin client of one side."""
         return AdminClient(self.client(side))
 
-    def _producer(self, side: str, more: Mapping[str, Any] | None = None) -> Producer:
+    def _producer(self, side: str, more: Mapping[str, Any] | None = None) -> RaisingProducer:
         # Idempotent: a retry neither doubles nor reorders what a test counts.
-        return Producer(
+        return RaisingProducer(
             {**self.client(side), "enable.idempotence": True, "message.max.bytes": 11 * 2**20, **(more or {})}
         )
 
 
-def _require_delivered(error: KafkaError | None, _message: Message) -> None:
-    """Raise in the producer's `flush`, which by itself returns 0 also where it has given records up."""
-    if error is not None:
-        raise KafkaException(error)
-
-
-def produce(producer: Producer, topic: str, partition: int, record: Record) -> None:
-    """Hand one record to a producer, and wait while its queue is full. One that is not delivered lets `flush` raise."""
+def produce(producer: RaisingProducer, topic: str, partition: int, record: Record) -> None:
+    """Hand one record to a producer, and wait while its queue is full."""
     while True:
         try:
-            producer.produce(topic, partition=partition, on_delivery=_require_delivered, **record)
+            producer.produce(topic, partition=partition, **record)
         except BufferError:
             producer.poll(0.1)
         else:

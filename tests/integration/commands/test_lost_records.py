@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AdminClient,
     AlterConfigOpType,
@@ -16,6 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from ops.doctor.known_issues import Finding
+from tests.support.producers import RaisingProducer
 from tests.support.small_cluster import ALL_RIGHTS, Kit, kafka_spec, user_spec
 from tests.support.waiting import wait_until
 
@@ -41,10 +42,10 @@ class Site(Patient):
 
         By a producer of its own: one that has seen the topic deleted goes on refusing to write to the new one.
         """
-        sender = Producer(self.boss | {"message.max.bytes": SOURCE_LIMIT})
+        sender = RaisingProducer(self.boss | {"message.max.bytes": SOURCE_LIMIT})
         for _ in range(count):
             sender.produce(topic, value=bytes(size))
-            assert sender.flush(30) == 0
+            sender.deliver()
 
     def starts(self) -> dict[str, int]:
         """Where the log of each topic with a short retention begins."""

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # the package does not list what it re-exports
 
 from sandbox.toolchain import pins
 from tests.support import records
 from tests.support.compatibility import CASES, MIRROR, Case
+from tests.support.producers import RaisingProducer
 from tests.support.waiting import wait_until
 
 from ...support.ops_commands import run
@@ -68,14 +69,14 @@ def flow(request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path_factory: pyt
 
 def write(client: dict[str, Any], numbers: range, behind: int) -> None:
     """Write records, one of all without a value and one without headers, and commit both groups' positions."""
-    producer = Producer(client | {"acks": "all", "max.in.flight.requests.per.connection": 1})
+    producer = RaisingProducer(client | {"acks": "all", "max.in.flight.requests.per.connection": 1})
     for number in numbers:
         headers = [] if number == 7 else [("number", b"%d" % number), ("\u00e4", b"\x00\xff"), ("number", b"again")]
         value = None if number == 9 else b"value %d" % number
         producer.produce(
             TOPIC, value, b"key-%d" % number, number % PARTITIONS, headers=headers, timestamp=START_MS + number
         )
-    assert producer.flush(60) == 0
+    producer.deliver(60)
     for group, offset in ((GROUP, numbers.stop // PARTITIONS), (BEHIND, behind)):
         member = Consumer(client | {"group.id": group, "enable.auto.commit": False})
         records.commit(member, [TopicPartition(TOPIC, number, offset) for number in range(PARTITIONS)])

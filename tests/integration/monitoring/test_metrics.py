@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from kubernetes import client
 from prometheus_client import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
@@ -30,6 +30,7 @@ from monitoring.metrics.catalog import (
 from sandbox.state import read_json
 from settings.cluster import RULES_KEY
 from tests.support.http_client import HTTP
+from tests.support.producers import RaisingProducer
 from tests.support.small_cluster import PASSWORD, Kit, mirror_spec
 from tests.support.waiting import wait_until
 from tests.unit.monitoring.test_scraping import relabelled
@@ -98,11 +99,11 @@ def spec(kit: Kit) -> dict[str, Any]:
 
 def send(kit: Kit) -> None:
     """Records in every topic, and a group that has read them: what is behind may have no translation."""
-    producer = Producer(kit.client_config())
+    producer = RaisingProducer(kit.client_config())
     for topic in TOPICS:
         for number in range(20):
             producer.produce(topic, key=str(number), value="x", partition=number % 2)
-    assert producer.flush(10) == 0
+    producer.deliver()
     reader = Consumer({**kit.client_config(), "group.id": GROUP, "enable.auto.commit": False})
     for part in [TopicPartition(topic, partition) for topic in TOPICS for partition in range(2)]:
         _, part.offset = reader.get_watermark_offsets(part, timeout=10)

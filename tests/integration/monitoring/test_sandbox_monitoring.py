@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from sandbox import monitoring
 from tests.support.http_client import HTTP
+from tests.support.producers import RaisingProducer
 from tests.support.small_cluster import PASSWORD, USER, Kit, mirror_spec
 from tests.support.waiting import wait_until
 
@@ -116,10 +116,10 @@ def mirrored(kit: Kit) -> None:
     monitored(kit, "kafka-mirror-maker-2", {"strimzi.io/kind": "KafkaMirrorMaker2"}, "mirror")
     monitored(kit, "strimzi-cluster-operator", {"strimzi.io/kind": "cluster-operator"}, None, "http")
     kit.ready("KafkaMirrorMaker2", MIRROR)
-    producer = Producer(kit.client_config())
+    producer = RaisingProducer(kit.client_config())
     for number in range(RECORDS):
         producer.produce(TOPIC, value=str(number))
-    assert producer.flush(20) == 0
+    producer.deliver()
 
 
 def test_brokers_workers_and_the_operator_are_found_with_the_labels_of_their_pods(watched: Watched) -> None:

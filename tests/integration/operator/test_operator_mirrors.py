@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from contract.verification_request import ClusterConfig
@@ -18,6 +18,7 @@ from ops.doctor.observations import AssignedTasks
 from ops.errors import OpsError
 from sandbox.state import read_json
 from sandbox.toolchain import locate, pins
+from tests.support.producers import RaisingProducer
 from tests.support.small_cluster import NAMESPACE, PASSWORD, USER, Kit, mirror_spec
 from tests.support.waiting import wait_until
 
@@ -60,9 +61,9 @@ def has_no_task(kit: Kit) -> bool:
 def test_the_connectors_have_strimzis_names_and_carry_records(kit: Kit) -> None:
     status = kit.ready("KafkaMirrorMaker2", NAME)["status"]
     assert {entry["name"] for entry in status["connectors"]} == {SOURCE, CHECKPOINT}
-    producer = Producer(kit.client_config())
+    producer = RaisingProducer(kit.client_config())
     producer.produce("mirrored", key="a", value="b")
-    assert producer.flush(10) == 0
+    producer.deliver()
     admin = AdminClient(kit.client_config())
     wait_until("the copy exists", lambda: "here.mirrored" in admin.list_topics(timeout=5).topics)
 
@@ -277,10 +278,10 @@ def versions(kit: Kit) -> list[str]:
 
 
 def produce(kit: Kit, number: int) -> None:
-    producer = Producer(kit.client_config())
+    producer = RaisingProducer(kit.client_config())
     for value in range(number):
         producer.produce("mirrored", value=str(value))
-    assert producer.flush(10) == 0
+    producer.deliver()
 
 
 def count(kit: Kit, topic: str) -> int:

@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from sandbox import network
 from sandbox.network import Conditions
 from sandbox.state import PROJECT, read_json
+from tests.support.producers import RaisingProducer
 from tests.support.running_sandbox import Sandbox
 from tests.support.small_cluster import USER, Kit, Object, kafka_spec, mirror_spec
 from tests.support.waiting import wait_until
@@ -75,9 +76,9 @@ def copied(kit: Kit) -> int:
 
 
 def produce(kit: Kit) -> None:
-    producer = Producer(kit.client_config())
+    producer = RaisingProducer(kit.client_config())
     producer.produce(TOPIC, value="v")
-    assert producer.flush(30) == 0
+    producer.deliver()
 
 
 def test_a_running_cluster_moves_behind_a_network_and_keeps_its_address(kit: Kit) -> None:

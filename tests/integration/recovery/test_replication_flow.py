@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AclBinding,
     AclBindingFilter,
@@ -25,6 +25,7 @@ from contract.verification_request import ClusterConfig
 from kafka.checkpoints import CheckpointKey, checkpoints
 from kafka.cluster import Cluster
 from tests.support import records
+from tests.support.producers import RaisingProducer
 from tests.support.small_cluster import USER, Kit, mirror_spec
 from tests.support.waiting import wait_until
 
@@ -76,10 +77,10 @@ def values(*numbers: int) -> list[str]:
 
 
 def write(kit: Kit, topic: str, partition: int, numbers: range) -> None:
-    producer = Producer(kit.client_config())
+    producer = RaisingProducer(kit.client_config())
     for value in values(*numbers):
         producer.produce(topic, value=value, partition=partition)
-    assert producer.flush(20) == 0
+    producer.deliver()
 
 
 def copied(kit: Kit, topic: str, wanted: list[str]) -> None:

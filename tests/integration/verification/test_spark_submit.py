@@ -20,7 +20,6 @@ from typing import Any
 import psutil
 import pyspark
 import pytest
-from confluent_kafka import Producer
 
 from components.verification import pods
 from components.verification.audit import application
@@ -29,6 +28,7 @@ from sandbox.demo import measurements
 from sandbox.processes import free_ports
 from settings.verification import Verification
 from spark.comparison.spark_session import archive
+from tests.support.producers import RaisingProducer
 from tests.support.waiting import wait_until
 
 from ...support.ops_commands import ops
@@ -234,7 +234,7 @@ def test_executors_read_the_records_and_keep_no_secret(on_a_cluster: Submission,
 @pytest.fixture
 def written(pair: Pair) -> Iterator[list[float]]:
     """The times of records that a producer writes to the source until the test ends, in seconds since 1970."""
-    times, ended, producer = list[float](), threading.Event(), Producer(measurements.client_config(pair.dev))
+    times, ended, producer = list[float](), threading.Event(), RaisingProducer(measurements.client_config(pair.dev))
 
     def write() -> None:
         while not ended.wait(0.05):
@@ -247,7 +247,7 @@ def written(pair: Pair) -> Iterator[list[float]]:
     yield times
     ended.set()
     thread.join()
-    assert producer.flush(30) == 0
+    producer.deliver()
 
 
 def application_of_an_audit() -> dict[str, Any]:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from contract.documents import parse
@@ -23,6 +22,7 @@ from spark.comparison.comparer import ABOVE, ABOVE_RECORDS
 from spark.progress import Progress
 from spark.run_context import RunContext
 
+from ...support.producers import RaisingProducer
 from ...support.running_sandbox import Pair, Sandbox
 
 pytestmark = pytest.mark.nightly
@@ -34,10 +34,10 @@ FIRST, PAUSE_S = 3000, 0.005
 def producing(client: dict[str, str], topic: str) -> Iterator[None]:
     """Write records, and then one every few milliseconds until the block ends."""
     ended = threading.Event()
-    producer = Producer({**client, "enable.idempotence": True, "linger.ms": 5})
+    producer = RaisingProducer({**client, "enable.idempotence": True, "linger.ms": 5})
     for number in range(FIRST):
         producer.produce(topic, key=str(number), value=uuid.uuid4().hex)
-    assert producer.flush(30) == 0
+    producer.deliver()
 
     def write() -> None:
         while not ended.wait(PAUSE_S):
@@ -51,7 +51,7 @@ def producing(client: dict[str, str], topic: str) -> Iterator[None]:
     finally:
         ended.set()
         writer.join()
-        assert producer.flush(30) == 0
+        producer.deliver()
 
 
 def test_a_clean_pair_yields_no_finding_in_many_runs_in_a_row(

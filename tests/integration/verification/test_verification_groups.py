@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
+from tests.support.producers import RaisingProducer
 from tests.support.waiting import wait_until
 
 from ...support import records
@@ -241,10 +242,10 @@ def stopped(bench: Bench, groups: dict[str, str], held: None) -> dict[str, Any]:
     new = f"missing-{uuid.uuid4().hex[:6]}"
     bench.commit("source", new, dict(enumerate(bench.ends("source"))))
     upstream, far = bench.ends("source")[0] // 2, bench.ends("target")[0]
-    producer = Producer(bench.client("target"))
+    producer = RaisingProducer(bench.client("target"))
     key, value = checkpoint(groups["lagging"], 0, upstream, far)
     producer.produce(CHECKPOINTS, key=key, value=value)
-    assert producer.flush(20) == 0
+    producer.deliver()
     bench.commit("target", groups["lagging"], {0: far})
     records.write(bench.client("source"), TOPIC, [f"later-{n}-{uuid.uuid4().hex}" for n in range(LATER)])
     report = bench.verify(
