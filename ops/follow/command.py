@@ -51,7 +51,8 @@ _AGE, _SECONDS, _POSITIONS = (f"{PREFIX}_follow_{name}" for name in ("age_second
 _HELP = {
     _AGE: "Seconds since a round of ops follow ended in which both clusters were asked; since its start before that.",
     _SECONDS: "How long the last round took.",
-    _POSITIONS: "Positions of the mirrored groups by state: exact ones, and why others are not.",
+    _POSITIONS: "Positions of the mirrored groups by state: exact ones, and why others are not. None once the last "
+    f"round is {CURRENT_WITHIN_S:.0f} seconds old.",
 }
 Stopped = Callable[[], bool]
 
@@ -77,8 +78,8 @@ class FollowMetrics:
         made = {name: Family(name=name, text=text) for name, text in _HELP.items()}
         made[_AGE].add(time.monotonic() - self.ended, **of)
         made[_SECONDS].add(self.seconds, **of)
-        for state in STATES if self.last is not None else ():
-            made[_POSITIONS].add(self.last.positions[state] if self.last else None, **of, state=state)
+        for state, number in self.last.positions.items() if self.last is not None and self.is_ready else ():
+            made[_POSITIONS].add(number, **of, state=state)
         return list(made.values())
 
     def log(self, line: str) -> None:
@@ -116,8 +117,8 @@ def command(
     failover. This uses all of them, and compares the few records between two where they prove nothing. A group that
     has members on the target, or was set by somebody else there, is left alone. No group is joined.
 
-    Exit 0 when it is ended by a signal, 1 if a position is not exact after --once, 2 if a cluster cannot be asked in
-    the first round.
+    Exit 0 when it is ended by a signal, 1 if a position is not exact after --once or a group could not be read, 2 if a
+    cluster cannot be asked in the first round.
     """
     with guard(as_json, debug, VerificationError):
         if as_json and not once:
@@ -140,9 +141,11 @@ def command(
                 if not once:
                     repeat(follower, metrics, interval_s, stopped)
                     return
+        for problem in found.problems:
+            log(problem)
         document = {"stack": known.stack, "mirror": known.mirror, **asdict(found)}
         show(as_json, document, lambda: table(known, found))
-    if any(number for state, number in found.positions.items() if state != STATES[0]):
+    if found.problems or any(number for state, number in found.positions.items() if state != STATES[0]):
         raise typer.Exit(EXIT_FAILED)
 
 

@@ -6,7 +6,6 @@ proves an image (`kafka/offset_syncs.py`, `record_proof.py`).
 """
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -25,6 +24,7 @@ from ops.follow import new_log
 from ops.follow.kept_maps import KeptMaps
 from ops.follow.position import Pairs, Position
 from ops.follow.record_proof import ComparedRecords, RecordComparison, Stretch
+from ops.follow.source_positions import SourcePositions
 from ops.follow.stretches import Stretches
 from ops.recovery.group_offsets import FOLLOWED
 from ops.recovery.mirror_context import MirrorContext
@@ -47,8 +47,8 @@ class Round:
 
     `exact`: the group goes on at the image of its position. `behind`: it has read further than the mirror has copied,
     and goes on behind all that is copied. `unproven`: nothing is skipped, but records may be read again. `unknown`: it
-    lies before all that syncs and records prove. `active`: it has members on the target. `foreign`: somebody else has
-    set it there. `refused`: it could not be set.
+    lies before all that syncs and records prove, or was not read at the source in this round. `active`: it has members
+    on the target. `foreign`: somebody else has set it there. `refused`: it could not be set.
     """
 
     positions: Mapping[str, int]
@@ -68,7 +68,6 @@ class Follower:
     _maps: dict[TopicPartition, OffsetMap] = field(default_factory=dict)
     _changed: set[TopicPartition] = field(default_factory=set)
     _stretches: Stretches = field(default_factory=Stretches)
-    _positions: dict[str, dict[TopicPartition, Position]] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
     _there: set[str] = field(default_factory=set)
     _repeating: set[TopicPartition] = field(default_factory=set)
@@ -80,7 +79,7 @@ class Follower:
 
     def __post_init__(self) -> None:
         mirror = self.pair.request.mirror
-        self._carries_group, self._carries_topic = cache(mirror.carries_group), cache(mirror.carries_topic)
+        self._positions = SourcePositions(self.source, cache(mirror.carries_group), cache(mirror.carries_topic))
 
     def round(self) -> Round:
         """Set what is to be set now; raises ClusterError if a cluster cannot be asked.
@@ -91,7 +90,7 @@ class Follower:
         lost, problems = None, list[str]()
         try:
             # The positions are read first: what the mirror copies meanwhile only adds to what is known of them.
-            problems = self._read_positions()
+            problems = self._positions.read()
         except ClusterError as error:
             lost = error
         self._read_syncs()
@@ -110,10 +109,10 @@ class Follower:
         set_offsets, more = self._set()
         if lost is not None:
             raise lost
-        states = Counter(one.state for of_group in self._positions.values() for one in of_group.values())
+        states = self._positions.states()
         return Round(
             positions={state: states[state] for state in STATES},
-            groups=len(self._positions),
+            groups=len(self._positions.by_group),
             set_offsets=set_offsets,
             problems=(*problems, *more),
         )
@@ -126,28 +125,6 @@ class Follower:
         if self._comparison is not None:
             self._comparison.close()
         self._syncs = self._comparison = None
-
-    def _read_positions(self) -> list[str]:
-        unlisted: dict[str, str] = {}
-        names = sorted(filter(self._carries_group, self.source.group_states(unlisted, leaders=False)))
-        unread: dict[str, ClusterError] = {}
-        found = set[str]()
-        for group, offsets in group_commits.answers(self.source, names, unread, stable=False):
-            found.add(group)
-            before = self._positions.get(group, {})
-            now = self._positions[group] = {}
-            for tp, at in offsets:
-                one, metadata = before.get(tp), at.metadata or ""
-                if one is not None:
-                    one.move(at.offset, metadata)
-                elif self._carries_topic(tp.topic):
-                    one = Position(at.offset, metadata)
-                if one is not None:
-                    now[tp] = one
-        if not unlisted:
-            for group in self._positions.keys() - found - unread.keys():
-                del self._positions[group]
-        return [*unlisted.values(), *map(str, unread.values())]
 
     def _read_syncs(self) -> None:
         syncs = self.pair.request.mirror.offset_syncs_topic
@@ -206,9 +183,7 @@ class Follower:
     def _forget_positions(self, tp: TopicPartition) -> None:
         self._stretches.forget(tp)
         self._repeating.discard(tp)
-        for of_group in self._positions.values():
-            if tp in of_group:
-                of_group[tp].forget()
+        self._positions.forget(tp)
 
     def _forget_recreated(self) -> None:
         """Forget what was known of topics that were created again, on either side."""
@@ -245,7 +220,7 @@ class Follower:
         Return those that lie between two syncs or in front of all: the records may prove more of them.
         """
         between: dict[TopicPartition, dict[Pairs, list[Position]]] = {}
-        for of_group in self._positions.values():
+        for of_group in self._positions.by_group.values():
             for tp, one in of_group.items():
                 if one.state != "unknown" and (only_unknown or (one.state == "exact" and one.wanted is not None)):
                     continue
@@ -307,7 +282,7 @@ class Follower:
     def _set(self) -> tuple[int, list[str]]:
         """Set what differs from what this process has set last, in groups without members."""
         changed: dict[str, dict[TopicPartition, Position]] = {}
-        for number, (group, of_group) in enumerate(self._positions.items()):
+        for number, (group, of_group) in enumerate(self._positions.by_group.items()):
             again = (number + self._rounds) % LOOKED_AGAIN_EVERY == 0
             for tp, one in of_group.items():
                 if one.wanted is not None and (again or one.wanted != one.set_to):

@@ -17,7 +17,7 @@ from ops.follow import command
 from ops.follow.follower import STATES, Round
 from ops.metrics.command import serving
 from ops.recovery import mirror_context
-from tests.support.followed_sides import ITEMS, SYNCS, Followed
+from tests.support.followed_sides import ITEMS, ORDERS, SYNCS, Followed
 from tests.support.recovery_pair import known
 from tests.unit.kafka import test_offset_syncs as simulated
 
@@ -44,6 +44,19 @@ def test_one_round_prints_the_states_and_fails_unless_all_is_exact(ready: Follow
     done = CliRunner().invoke(app, ["follow", "--once"])
     assert done.exit_code == 1
     assert "foreign" in done.stdout
+
+
+def test_one_round_in_which_a_group_was_not_read_fails(ready: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def some(unlisted: dict[str, str], **_: object) -> dict[str, str]:
+        unlisted[""] = "source: cannot list all consumer groups"
+        return {ORDERS: "STABLE"}
+
+    monkeypatch.setattr(ready.source, "group_states", some)
+    done = CliRunner().invoke(app, ["follow", "--once", "--json"])
+    document = json.loads(done.stdout)
+    assert (document["positions"]["exact"], document["problems"]) == (1, ["source: cannot list all consumer groups"])
+    assert done.exit_code == 1
+    assert "source: cannot list all consumer groups" in done.stderr
 
 
 def test_a_pod_gets_the_outputs_as_a_file_and_the_secrets_as_variables(
@@ -89,9 +102,12 @@ def test_it_is_ready_while_rounds_succeed(followed: Followed, monkeypatch: pytes
         assert httpx.get(address).status_code == 503, "no round has ended yet"
         metrics.last = followed.follower.round()
         assert httpx.get(address).status_code == 200
+        assert "rt_inventory_follow_positions{" in httpx.get(url).text
         metrics.ended -= command.CURRENT_WITHIN_S
         assert httpx.get(address).status_code == 503
-        assert httpx.get(url).status_code == 200, "a stale follower still says how old it is"
+        said = httpx.get(url).text
+        assert "rt_inventory_follow_age_seconds{" in said, "a stale follower still says how old it is"
+        assert "rt_inventory_follow_positions{" not in said, "what it knew is not what is"
 
 
 @pytest.mark.parametrize("changed", [{"active": "target"}, {"state": "stopped"}])
