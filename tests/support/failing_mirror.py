@@ -174,7 +174,7 @@ class Patient:
 def patient_spec(kit: Kit) -> dict[str, Any]:
     """A mirror that commits its offsets each second, with little patience, and finds new topics after minutes."""
     spec = mirror_spec(kit, USER)
-    spec["target"]["config"] |= {"offset.flush.interval.ms": 1000, "offset.flush.timeout.ms": 1000}
+    spec["target"]["config"] |= {"offset.flush.interval.ms": 1000, "offset.flush.timeout.ms": 3000}
     spec["mirrors"][0]["sourceConnector"]["config"] |= {
         "refresh.topics.interval.seconds": 600,
     }

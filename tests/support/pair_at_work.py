@@ -101,9 +101,11 @@ class Site:
 
     def work(self, seconds: float = PRODUCES_S) -> None:
         """Let the application write for a while, then read everything there is."""
+        before = {*self.application.acknowledged}
         self.application.resume()
+        wait_until("the application has written", lambda: self.application.acknowledged - before, READS_S)
         time.sleep(seconds)
-        self.rest()
+        self.rest(before)
 
     def wait_for(self, side: str) -> None:
         """Wait until the application has followed the Secret to a side."""
@@ -114,10 +116,16 @@ class Site:
         }[side]
         wait_until(f"the application is on the {side}", lambda: self.application.side == wanted, FOLLOWS_S)
 
-    def rest(self) -> None:
-        """Stop the producer and let the consumer read to the end."""
+    def rest(self, before: set[str] | None = None) -> None:
+        """Stop the producer and let the consumer read to the end; with `before` all but these for certain."""
         self.application.pause()
-        wait_until("the application has read everything", lambda: self.application.idle(3.0), READS_S)
+        read = self.application.read
+
+        def at_the_end() -> bool:
+            written = self.application.acknowledged - before if before is not None else set[str]()
+            return self.application.idle(3.0) and written <= read.keys()
+
+        wait_until("the application has read everything", at_the_end, READS_S)
 
     @property
     def source_brokers(self) -> list[str]:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 DELIVERED_WITHIN_S = 30.0
 
 
 class RaisingProducer(Producer):
-    """Producer whose `poll`, `flush` and `deliver` raise KafkaException for each record that it has given up.
+    """Producer whose `poll`, `flush` and `deliver` fail with the topic and the reason if it has given a record up.
 
     The client's own `flush` answers 0 also then: what was given up waits for nothing.
     """
@@ -23,6 +23,5 @@ class RaisingProducer(Producer):
         assert waiting == 0, f"{waiting} records were not written within {within_s:.0f} s"
 
 
-def _require_delivered(error: KafkaError | None, _message: Message) -> None:
-    if error is not None:
-        raise KafkaException(error)
+def _require_delivered(error: KafkaError | None, message: Message) -> None:
+    assert error is None, f"topic {message.topic()}: {error}"

@@ -19,6 +19,7 @@ from tests.support.waiting import wait_until
 
 Client = dict[str, Any]
 TIMEOUT_S = 10.0
+SILENT_POLLS = 2  # of a second each, after which a group has read all
 # A new cluster has no coordinator of groups for a moment.
 COORDINATOR_COMES = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -118,17 +119,18 @@ def consume(client: Client, topic: str, group: str) -> None:
     try:
         consumer.subscribe([topic])
         end = time.monotonic() + TIMEOUT_S * 2
-        seen = False
+        seen, silent = False, 0
         while time.monotonic() < end:
             message = consumer.poll(1.0)
             if message is None:
-                if seen:
+                silent += seen
+                if silent == SILENT_POLLS:
                     consumer.commit(asynchronous=False)
                     return
                 continue
             if message.error():
                 raise KafkaException(message.error())
-            seen = True
+            seen, silent = True, 0
         raise AssertionError(f"group {group}: read nothing of {topic} in time")
     finally:
         consumer.close()

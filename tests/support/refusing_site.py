@@ -153,12 +153,12 @@ def prepared(tools: Tools, folder: Path) -> Iterator[Site]:
         brokers.topic("empty", [[1]])
         brokers.topic("src.empty", [[1]])
         brokers.topic(TOO_LONG, [[1]], 5)
-        for name, node, records in (("near", 1, 20), ("far", 2, 20_000)):
-            brokers.topic(name, [[node]], records)
-            brokers.topic(f"src.{name}", [[node]], records)
+        for name, node, held in (("near", 1, 20), ("far", 2, 20_000)):
+            brokers.topic(name, [[node]], held)
+            brokers.topic(f"src.{name}", [[node]], held)
         for group in ("orders", EVIL):
             consumer = Consumer({"bootstrap.servers": brokers.bootstrap("OPEN"), "group.id": group, "log_level": 0})
-            consumer.commit(offsets=[TopicPartition("near", 0, 5)], asynchronous=False)
+            records.commit(consumer, [TopicPartition("near", 0, 5)])
             consumer.close()
         raw_commits.commit(brokers.bootstrap("OPEN"), CUT, "near", 0, 5)
         _hide(made)

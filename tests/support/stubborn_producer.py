@@ -17,7 +17,7 @@ class Stubborn:
         self._topic = topic
         self.acknowledged: set[str] = set()
         self.refused: set[str] = set()
-        self._producer = Producer(client | {"enable.idempotence": True, "message.timeout.ms": 4000, "linger.ms": 5})
+        self._producer = Producer(client | {"enable.idempotence": True, "message.timeout.ms": 30_000, "linger.ms": 5})
         self._name = name
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -32,7 +32,7 @@ class Stubborn:
             except KafkaException as error:  # an idempotent producer that was refused may do so at once
                 self.refused.add(error.args[0].name())
             self._producer.poll(0.02)
-        self._producer.flush(10)
+        self._producer.flush(40)
 
     def _delivered(self, error: KafkaError | None, message: Any) -> None:
         if error is None:
@@ -49,5 +49,5 @@ class Stubborn:
             yield self
         finally:
             self._stopped.set()
-            self._thread.join(30)
+            self._thread.join(60)
         assert not self._thread.is_alive()

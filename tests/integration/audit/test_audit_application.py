@@ -134,7 +134,7 @@ def stack(sandbox: Sandbox, tmp_path: Path) -> Iterator[Stack]:
 
 
 def test_up_waits_for_executors_of_each_application_that_a_request_makes(stack: Stack) -> None:
-    stack.set(seconds=20, trigger="first")
+    stack.set(seconds=35, trigger="first")
     with stack.up() as process:
         wait_until("the application is there", stack.application, 60)
         stack.report(RUNNING)  # its driver may end at once, as this one does
@@ -142,7 +142,7 @@ def test_up_waits_for_executors_of_each_application_that_a_request_makes(stack: 
         stack.report(FAILED)
         code, text = ended(process)
     assert code != 0, text
-    assert "waited 20 s in vain for SparkApplication mm2-audit: running, with executors (FAILING: driver " in text
+    assert "waited 35 s in vain for SparkApplication mm2-audit: running, with executors (FAILING: driver " in text
     assert "ExitCode: 2" in text
     assert f"kubectl logs -n {NAMESPACE} mm2-audit-driver" in text
 

@@ -1,7 +1,7 @@
 """What MirrorMaker says nothing about, caused on real brokers, and named by the doctor before it happens or at once."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -38,13 +38,18 @@ class Site(Patient):
     """A mirror of many topics, which the doctor is asked about."""
 
     def send_records(self, topic: str, count: int, size: int = 10) -> None:
-        """Write records of this size, each as a batch of its own.
+        """Write records of this size to a topic, each as a batch of its own."""
+        self.send_to_all([topic], count, size)
 
-        By a producer of its own: one that has seen the topic deleted goes on refusing to write to the new one.
+    def send_to_all(self, topics: Iterable[str], count: int, size: int = 10) -> None:
+        """Do so for several topics.
+
+        By a producer of its own: one that has seen a topic deleted goes on refusing to write to the new one.
         """
         sender = RaisingProducer(self.boss | {"message.max.bytes": SOURCE_LIMIT})
         for _ in range(count):
-            sender.produce(topic, value=bytes(size))
+            for topic in topics:
+                sender.produce(topic, value=bytes(size))
             sender.deliver()
 
     def starts(self) -> dict[str, int]:
@@ -95,8 +100,7 @@ def site(sandbox: Sandbox) -> Iterator[Site]:
         future.result(30)
     kit.apply("KafkaMirrorMaker2", NAME, spec_of(kit))
     kit.ready("KafkaMirrorMaker2", NAME)
-    for topic in TOPICS:
-        made.send_records(topic, RECORDS)
+    made.send_to_all(TOPICS, RECORDS)
     wait_until("all is copied", lambda: all(made.written(f"here.{topic}") == RECORDS for topic in TOPICS))
     yield made
     kit.remove_cluster(("KafkaMirrorMaker2", NAME), ("KafkaUser", BOSS))
@@ -144,7 +148,7 @@ def test_retention_is_reported_before_it_deletes_what_is_not_copied(paused: Site
     assert paused.named("retention-overtakes-mirror") == {}
     for topic, seconds in zip(RETAINED, RETENTION_S, strict=True):
         set_of(admin, topic, {"retention.ms": seconds * 1000})
-        paused.send_records(topic, RECORDS)
+    paused.send_to_all(RETAINED, RECORDS)
     warned, lost = set[str](), set[str]()
     deadline = time.monotonic() + LOST_WITHIN_S
     while lost != set(RETAINED) and time.monotonic() < deadline:

@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 
 from ...support.running_sandbox import Sandbox
 
-STOP_WITHIN_S = 30.0
+STOP_WITHIN_S = 120.0
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_it_is_ready_and_says_how_long_it_took(
     assert sandbox.kubectl("get", "--raw", "/readyz").stdout == "ok"
     seconds = sandbox.state.read_run_info()["ready_seconds"]
     record_property("ready_seconds", seconds)
-    assert seconds < 60  # the figure is 15; the machine may be busy
+    assert 0 < seconds < 180  # the figure is 15; the machine may be busy
     assert any("operator: ready" in line for line in sandbox.said)
 
 

@@ -39,6 +39,7 @@ from ...support import records
 from ...support.running_sandbox import Sandbox
 
 MIRROR = "watched"
+SCRAPES = 4
 TOPICS = ("mirrored", "mirrored.by-dots")
 GROUP = 'the "readers" of=all:them*'  # MirrorMaker takes a name with a comma for two
 RULE = "rule"  # the label with a rule's number
@@ -197,9 +198,14 @@ def test_topics_with_dots_and_groups_with_any_name_are_reported_as_they_are(kit:
 def test_a_scrape_is_cheap(kit: Kit) -> None:
     for part in FILES:
         scraped(kit, part)
-        began = time.monotonic()
-        HTTP.get(address(kit, part), timeout=30)
-        assert time.monotonic() - began < 2
+        # The shortest of some: others may have both cores in one of them.
+        assert min(seconds_of_a_scrape(kit, part) for _ in range(SCRAPES)) < 2
+
+
+def seconds_of_a_scrape(kit: Kit, part: Part) -> float:
+    began = time.monotonic()
+    HTTP.get(address(kit, part), timeout=30)
+    return time.monotonic() - began
 
 
 @pytest.mark.nightly

@@ -156,7 +156,7 @@ def test_a_dead_broker_is_started_again_unless_it_is_held_and_admits_all_but_a_d
     assert not kit.processes.alive(kit.broker())
     kit.processes.release(kit.broker())
     kit.ready("Kafka", CLUSTER)
-    assert kit.admits(kit.client_config(USER, PASSWORD))
+    wait_until("the user is admitted", lambda: kit.admits(kit.client_config(USER, PASSWORD)), 60)
 
 
 def test_a_changed_broker_option_restarts_the_broker_with_it(kit: Kit) -> None:
@@ -173,7 +173,7 @@ def test_another_number_of_brokers_is_refused_and_the_cluster_goes_on(kit: Kit) 
     pool = kit.get("KafkaNodePool", "pool")
     assert pool
     assert pool["status"]["conditions"] == []
-    assert kit.admits(kit.client_config())
+    wait_until("a client is admitted", lambda: kit.admits(kit.client_config()), 60)
     kit.change("KafkaNodePool", "pool", {"spec": {"replicas": 1}})
     kit.ready("Kafka", CLUSTER)
 

@@ -83,7 +83,7 @@ def produce(kit: Kit) -> None:
 
 def test_a_running_cluster_moves_behind_a_network_and_keeps_its_address(kit: Kit) -> None:
     address, before = kit.listener("external")["bootstrapServers"], kit.pid(kit.broker())
-    assert kit.admits(from_afar(kit))
+    wait_until("a client from afar is admitted", lambda: kit.admits(from_afar(kit)))
     command = [sys.executable, "-m", "sandbox", "network", "--latency", "0ms"]
     environment = {**os.environ, "RT_INVENTORY_SANDBOX": str(kit.state.path)}
     done = subprocess.run(

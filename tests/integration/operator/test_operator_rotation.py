@@ -137,7 +137,8 @@ def test_a_renewed_clients_authority_gives_users_new_certificates_that_open_the_
     )
     new = kit.read_secret(BY_CERTIFICATE)
     assert new["ca.crt"] == authority(kit, "clients-ca") != old["ca.crt"]
-    assert kit.admits(client(kit, "mutual", **own_certificate(kit)))
+    admitted = client(kit, "mutual", **own_certificate(kit))
+    wait_until("the new certificate is admitted", lambda: kit.admits(admitted), 60)
 
 
 def test_a_renewed_cluster_authority_is_published_and_locks_nobody_out(kit: Kit) -> None:
@@ -148,7 +149,8 @@ def test_a_renewed_cluster_authority_is_published_and_locks_nobody_out(kit: Kit)
     assert "strimzi.io/force-renew" not in annotations(kit, f"{CLUSTER}-cluster-ca-cert")
     assert kit.pid(kit.broker()) not in (broker, None)
     for trusted in (old, published(kit)):
-        assert kit.admits(kit.client_config() | {"ssl.ca.pem": trusted})
+        trusting = kit.client_config() | {"ssl.ca.pem": trusted}
+        wait_until("a client is admitted", lambda client=trusting: kit.admits(client), 60)
 
 
 def test_a_new_password_restarts_the_connectors_of_its_source_and_nothing_else(mirrors: Kit) -> None:

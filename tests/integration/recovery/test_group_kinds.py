@@ -151,12 +151,17 @@ def test_a_group_of_each_protocol_with_members_of_each_kind_is_set_once_they_are
 
 def test_a_share_group_is_seen_though_it_has_no_offsets_to_carry_over(brokers: Guarded, cluster: Cluster) -> None:
     share = ["org.apache.kafka.tools.consumer.ConsoleShareConsumer", "--bootstrap-server", brokers.bootstrap("OPEN")]
-    words = [*share, "--topic", "items", "--group", "sharers", "--timeout-ms", "5000", "--max-messages", "1"]
-    subprocess.run(brokers._java(*words), capture_output=True, timeout=120, check=False)
-    with member(brokers, "plain") as consumer:
-        commit(consumer, 1)
+    words = [*share, "--topic", "items", "--group", "sharers"]
     readings: Any = SimpleNamespace(cluster=cluster, group_states=cluster.group_states)
     mirror = Mirror(name="mm2", source_alias="src", target_alias="tgt", topics=(".*",), groups=(".*",))
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(brokers._java(*words), **quiet) as consumer_of_shares:
+        try:
+            wait_until("it is a group", lambda: cluster_probes.other_groups(readings, mirror) == ("sharers",), 120)
+        finally:
+            consumer_of_shares.terminate()
+    with member(brokers, "plain") as consumer:
+        commit(consumer, 1)
     assert "sharers" not in cluster.group_states()
     assert cluster_probes.other_groups(readings, mirror) == ("sharers",)
 

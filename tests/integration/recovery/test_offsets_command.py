@@ -71,8 +71,7 @@ class Scene:
         """Set the group's positions without a command of ours."""
         consumer = Consumer(self.clients[side] | {"group.id": self.group, "enable.auto.commit": False})
         try:
-            wanted = [TopicPartition(TOPIC, number, offset) for number, offset in offsets.items()]
-            assert not [one.error for one in consumer.commit(offsets=wanted, asynchronous=False) or [] if one.error]
+            records.commit(consumer, [TopicPartition(TOPIC, number, offset) for number, offset in offsets.items()])
         finally:
             consumer.close()
 

@@ -94,7 +94,7 @@ def test_all_mistakes_of_a_stack_file_are_reported_and_nothing_is_created(sandbo
 @pytest.fixture
 def own(sandbox: Sandbox, tmp_path: Path) -> Iterator[Path]:
     """A stack file of a cluster that the operator cannot run; what it made is destroyed afterwards."""
-    file = stack_file(tmp_path, "dev", cluster={"version": "4.2.0", "readySeconds": 13})
+    file = stack_file(tmp_path, "dev", cluster={"version": "4.2.0", "readySeconds": 25})
     yield file
     gone = pulumi(sandbox, "own", "destroy", "--yes", "--skip-preview", file=file)
     assert gone.returncode == 0, reported(gone)
@@ -104,13 +104,13 @@ def own(sandbox: Sandbox, tmp_path: Path) -> Iterator[Path]:
 def test_a_wait_that_times_out_reports_the_operators_reason(sandbox: Sandbox, own: Path) -> None:
     result = pulumi(sandbox, "own", "up", "--yes", "--skip-preview", file=own)
     assert result.returncode != 0
-    assert "waiting up to 13 s for Kafka own: Ready" in reported(result)
+    assert "waiting up to 25 s for Kafka own: Ready" in reported(result)
     reason = re.escape(
         "NotReady is True, reason UnsupportedKafkaVersion: Kafka own: spec.kafka.version must be one that is installed "
         "(got 4.2.0, allowed 4.3.1)"
     )
-    assert re.search(rf"waiting for Kafka own: Ready, 1\d of 13 s: {reason}", reported(result)), reported(result)
-    assert re.search(rf"error: waited 13 s in vain for Kafka own: Ready \({reason}", reported(result)), reported(result)
+    assert re.search(rf"waiting for Kafka own: Ready, [12]\d of 25 s: {reason}", reported(result)), reported(result)
+    assert re.search(rf"error: waited 25 s in vain for Kafka own: Ready \({reason}", reported(result)), reported(result)
     assert "Set a version that the operator's release runs." in reported(result)
     assert "map[" not in reported(result)
 

@@ -11,6 +11,7 @@ from sandbox.toolchain.paths import here
 from spark.report import index, publish
 from spark.report.html import as_html
 from tests.support import report_documents as made
+from tests.support.waiting import wait_until
 
 from ...support.browser import Page, chromium
 
@@ -147,8 +148,7 @@ def test_a_finding_opens_by_keyboard_and_by_its_cell_in_the_grid(page: Page, pag
     anchor = page.value("document.querySelectorAll('.grid a.bad')[1].getAttribute('href')")
     page.value("document.querySelectorAll('.grid a.bad')[1].focus()")
     page.press("Enter")
-    page.value("new Promise((done) => setTimeout(done, 200))")
-    assert page.value(f"document.querySelector('{anchor}').open") is True
+    wait_until("the finding is open", lambda: page.value(f"document.querySelector('{anchor}').open") is True)
 
 
 def test_findings_can_be_filtered_and_are_all_there_without_a_script(page: Page, pages: dict[str, Path]) -> None:
@@ -223,8 +223,8 @@ def test_a_command_is_copied_as_it_stands_and_is_whole_on_a_narrow_screen(page: 
     assert page.value(f"{box}.querySelector('code').textContent") == command
     assert page.value(f"{box}.scrollWidth <= {box}.clientWidth")
     page.value(f"{box}.querySelector('button').click()")
-    page.value("new Promise((done) => setTimeout(done, 200))")
-    assert page.value(f"{box}.querySelector('button').textContent") in ("Copied", "Selected")
+    label = f"{box}.querySelector('button').textContent"
+    wait_until("the button says so", lambda: page.value(label) in ("Copied", "Selected"))
     page.open(pages["faulty"], width=400, script=False)
     assert page.value("document.querySelectorAll('.command button').length") == 0
     assert page.value(f"{box}.textContent") == command

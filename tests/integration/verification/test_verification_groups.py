@@ -44,9 +44,7 @@ class Bench(JobBench):
         """Set positions of a group without members."""
         consumer = Consumer(self.client(side) | {"group.id": group, "enable.auto.commit": False})
         try:
-            wanted = [TopicPartition(TOPIC, number, offset) for number, offset in offsets.items()]
-            done = consumer.commit(offsets=wanted, asynchronous=False)
-            assert not [one.error for one in done or [] if one.error]
+            records.commit(consumer, [TopicPartition(TOPIC, number, offset) for number, offset in offsets.items()])
         finally:
             consumer.close()
 

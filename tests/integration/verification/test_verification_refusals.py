@@ -28,7 +28,7 @@ from ...support.guarded_brokers import Authority
 from ...support.refusing_site import EVERYTHING, OFFSETS, TOO_LONG, Ended, Site, prepared
 from ...support.waiting import wait_until
 
-SOON_S = 40.0
+SOON_S = 90.0
 AT_ONCE = 8
 Change = Callable[[Site], dict[str, Any]]
 Runs = dict[str, Future[Ended]]

@@ -1,7 +1,7 @@
 """A producer of tests raises for what it has given up, where the client's own `flush` answers 0."""
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Producer
 
 from tests.support.producers import RaisingProducer
 from tests.support.raw_producer import made_up_broker
@@ -16,9 +16,8 @@ def test_a_record_for_a_partition_that_is_not_there_is_raised() -> None:
         for one in (plain, ours):
             one.produce("items", "value", partition=NO_SUCH_PARTITION)
         assert plain.flush(10) == 0
-        with pytest.raises(KafkaException) as raised:
+        with pytest.raises(AssertionError, match=r"topic items: .*_UNKNOWN_PARTITION"):
             ours.deliver(10)
-    assert raised.value.args[0].code() == KafkaError._UNKNOWN_PARTITION
 
 
 def test_records_that_wait_longer_than_they_may_are_counted() -> None:
