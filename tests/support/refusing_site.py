@@ -19,7 +19,7 @@ from sandbox.pki import KeyPair
 from sandbox.toolchain import Tools
 
 from . import guarded_brokers as guarded
-from . import raw_commits
+from . import raw_commits, records
 from .guarded_brokers import Guarded
 from .preloaded_commands import run_module
 from .producers import RaisingProducer
