@@ -86,22 +86,23 @@ class Cluster:
         self._admin: AdminClient | None = None
 
     def connect(self, within_s: float = CONNECT_DEADLINE_S) -> None:
-        """Prove that the cluster answers this user; raises ClusterError."""
+        """Prove that the cluster answers this user; raises ClusterError, and keeps the client that there was."""
         self.refusals.begin()
         try:
             config = {**self._config, "error_cb": self.refusals.record}
-            self._admin = AdminClient(config, logger=self._quiet)
+            admin = AdminClient(config, logger=self._quiet)
         except KafkaException as error:
             self.refusals.reject(f"the client configuration is refused: {text_of(error)}", "Correct client_config.")
         deadline = time.monotonic() + within_s
         while True:
             try:
-                self.admin.list_topics(timeout=1.5)
+                admin.list_topics(timeout=1.5)
             except KafkaException as error:
-                self.admin.poll(0)
+                admin.poll(0)
                 over = self._given_up.is_set() or time.monotonic() >= deadline
                 self.refusals.connection(final=over, last=error, within_s=within_s)
             else:
+                self._admin = admin
                 return
 
     def give_up(self) -> None:

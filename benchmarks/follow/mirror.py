@@ -150,6 +150,7 @@ class FollowRound:
     groups: int
     cpu_s: float
     peak_mib: int
+    problems: Sequence[str] = ()
 
 
 LIBRDKAFKA_ENDED_IT = (-signal.SIGABRT, -signal.SIGSEGV)

@@ -33,6 +33,7 @@ def reporting(metrics: FollowMetrics, stopped: Callable[[], bool]) -> Callable[[
                 "ended": metrics.ended,
                 "positions": dict(reported.positions),
                 "groups": reported.groups,
+                "problems": list(reported.problems),
                 "cpu_s": time.process_time(),
                 "peak_mib": peak_mib(),
             }

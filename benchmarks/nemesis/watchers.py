@@ -88,8 +88,8 @@ def share_differences(
 
 
 def is_settled(one: FollowRound) -> bool:
-    """Whether there are exact positions after a round, and none that it leaves to be set."""
-    return one.positions["exact"] > 0 and not any(one.positions[state] for state in UNSETTLED)
+    """Whether a round has read and set all groups, and there are exact positions and none that are to be set."""
+    return not one.problems and one.positions["exact"] > 0 and not any(one.positions[state] for state in UNSETTLED)
 
 
 class Watchers:

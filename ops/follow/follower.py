@@ -21,6 +21,7 @@ from kafka.topic_metadata import topic_ids
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.follow import new_log
+from ops.follow.client_renewal import ClientRenewal
 from ops.follow.kept_maps import KeptMaps
 from ops.follow.position import Pairs, Position
 from ops.follow.record_proof import ComparedRecords, RecordComparison, Stretch
@@ -79,6 +80,7 @@ class Follower:
 
     def __post_init__(self) -> None:
         mirror = self.pair.request.mirror
+        self._source_client, self._target_client = ClientRenewal(self.source), ClientRenewal(self.target)
         self._positions = SourcePositions(self.source, cache(mirror.carries_group), cache(mirror.carries_topic))
 
     def round(self) -> Round:
@@ -87,12 +89,14 @@ class Follower:
         Without the source, what the mirror has copied since is taken in, if its offset syncs are on the target.
         """
         self._rounds += 1
+        renewed = [*self._source_client.renew(), *self._target_client.renew()]
         lost, problems = None, list[str]()
         try:
             # The positions are read first: what the mirror copies meanwhile only adds to what is known of them.
             problems = self._positions.read()
         except ClusterError as error:
             lost = error
+        self._source_client.judge([*self._positions.errors.values(), *([lost] if lost is not None else [])])
         self._read_syncs()
         try:
             if lost is None:
@@ -106,15 +110,21 @@ class Follower:
                 self._prove(between)
         except ClusterError as error:  # a partition without a leader keeps no group of the others from being set
             lost = error
-        set_offsets, more = self._set()
+        try:
+            set_offsets, more = self._set()
+        except ClusterError as error:
+            self._target_client.judge([error])
+            raise
         if lost is not None:
             raise lost
+        if self._positions.failure is not None:
+            raise self._positions.failure
         states = self._positions.states()
         return Round(
             positions={state: states[state] for state in STATES},
             groups=len(self._positions.by_group),
             set_offsets=set_offsets,
-            problems=(*problems, *more),
+            problems=(*renewed, *problems, *more),
         )
 
     def close(self) -> None:
@@ -197,6 +207,7 @@ class Follower:
         self._ids |= now
         for tp in recreated:
             self._forget(tp)
+            self._positions.drop_unread(tp)
         if recreated:
             self._maps |= new_log.of_new_logs(recreated, self._remote, self._compared)
 
@@ -288,17 +299,19 @@ class Follower:
                 if one.wanted is not None and (again or one.wanted != one.set_to):
                     changed.setdefault(group, {})[tp] = one
         if not changed:
+            self._target_client.judge([])
             return 0, []
         states = self.target.group_states()
         for group in [group for group in changed if states.get(group, IDLE[0]) not in IDLE]:
-            for one in changed.pop(group).values():
-                one.state, one.set_to = "active", None
+            del changed[group]
+            self._mark(group, "active")
         unread: dict[str, ClusterError] = {}
         # All of them: a broker that is starting does not list its groups, but they stand where somebody has set them.
         found = group_commits.read(self.target, changed, unread)
+        self._target_client.judge(unread.values())
         problems = [str(error) for error in unread.values()]
-        for one in (one for group in unread for one in changed[group].values()):
-            one.state, one.set_to = "refused", None
+        for group in unread:
+            self._mark(group, "refused")
         ends = self._ends(changed)
         decided = {
             group: dict(self._decide(group, of_group, found.get(group, {}), ends))
@@ -307,14 +320,18 @@ class Follower:
         }
         wanted = {group: self._commits(of_group) for group, of_group in decided.items() if of_group}
         refused = group_commits.write(self.target, wanted)
-        for group in wanted:
-            for one in decided[group].values():
-                if group in refused:
-                    one.state, one.set_to = "refused", None
-                else:
-                    one.set_to, one.went_back = one.wanted, False
+        for group in refused:
+            self._mark(group, "refused")
+        for one in (one for group in wanted.keys() - refused.keys() for one in decided[group].values()):
+            one.set_to, one.went_back = one.wanted, False
         problems += [f"group {group}: {error.str()}" for group, error in refused.items()]
         return sum(len(one) for group, one in wanted.items() if group not in refused), problems
+
+    def _mark(self, group: str, state: str) -> None:
+        """Give a group's positions this state, also those that were set before: nobody knows where it is now."""
+        for one in self._positions.by_group[group].values():
+            if one.wanted is not None:
+                one.state, one.set_to = state, None
 
     def _commits(self, positions: Mapping[TopicPartition, Position]) -> group_commits.Commits:
         of = {self._remote(tp): one for tp, one in positions.items()}

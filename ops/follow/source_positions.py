@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka import group_commits
+from kafka import group_commits, in_flight
 from kafka.cluster import Cluster
-from kafka.errors import ClusterError, UnansweredError
+from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.follow.position import Position
 
-UNANSWERED_ROUNDS = 3
-"""Rounds in a row with a request that the source did not answer, after which the next one begins with a new client."""
+MISSING_AT_ONCE = in_flight.IN_FLIGHT
+"""Groups that a round asks for though they are not listed any more: if nobody answers, it takes one deadline longer."""
 
 
 @dataclass
@@ -30,35 +30,35 @@ class SourcePositions:
     carries_group: Callable[[str], bool]
     carries_topic: Callable[[str], bool]
     by_group: dict[str, dict[TopicPartition, Position]] = field(default_factory=dict)
+    errors: dict[str, ClusterError] = field(default_factory=dict)
+    """Why groups were not read in this round."""
     _unread: set[str] = field(default_factory=set)
-    _unanswered: int = 0
+    _is_answered: bool = False
 
     def read(self) -> list[str]:
-        """Read the offsets of all groups; return why some were not read. Raises ClusterError if it answers for none.
+        """Read the offsets of all groups; return why some may be missing. Raises ClusterError if nothing answers.
 
-        A client may go on getting no answer for some requests where a new one gets them at once.
+        A group that is not listed any more is forgotten once its coordinator answers that it has no offsets: it may be
+        one whose partition of `__consumer_offsets` has no leader.
         """
-        self._unread = {*self.by_group}
-        if self._unanswered == UNANSWERED_ROUNDS:
-            self._unanswered = 0
-            self.source.connect(self.source.call_within_s)
-        self._unanswered += 1
+        self._unread, self.errors, self._is_answered = {*self.by_group}, {}, False
         unlisted: dict[str, str] = {}
-        names = sorted(filter(self.carries_group, self.source.group_states(unlisted, leaders=False)))
-        errors: dict[str, ClusterError] = {}
-        for group, offsets in group_commits.answers(self.source, names, errors, stable=False):
+        listed = set(filter(self.carries_group, self.source.group_states(unlisted, leaders=False)))
+        missing = [] if unlisted else sorted(self._unread - listed)[:MISSING_AT_ONCE]
+        for group, offsets in group_commits.answers(
+            self.source, [*sorted(listed), *missing], self.errors, stable=False
+        ):
+            self._is_answered = True
             self._unread.discard(group)
             self.by_group[group] = dict(self._moved(self.by_group.get(group, {}), offsets))
-        if not unlisted:
-            for group in self._unread - errors.keys():
+            if not self.by_group[group] and group not in listed:
                 del self.by_group[group]
-            self._unread &= self.by_group.keys()
-        unanswered = [error for error in errors.values() if isinstance(error, UnansweredError)]
-        if len(unanswered) == len(names) > 0:
-            raise unanswered[0]
-        if not unanswered:
-            self._unanswered = 0
-        return [*unlisted.values(), *map(str, errors.values())]
+        return [*unlisted.values(), *map(str, self.errors.values())]
+
+    @property
+    def failure(self) -> ClusterError | None:
+        """Why no group at all was read in this round; None if one was, or there is none."""
+        return next(iter(self.errors.values()), None) if not self._is_answered else None
 
     def _moved(
         self, before: Mapping[TopicPartition, Position], offsets: Iterable[tuple[TopicPartition, Any]]
@@ -77,6 +77,11 @@ class SourcePositions:
         for of_group in self.by_group.values():
             if tp in of_group:
                 of_group[tp].forget()
+
+    def drop_unread(self, tp: TopicPartition) -> None:
+        """Forget unread positions in a partition whose topic was created again: they are of its old log."""
+        for group in self._unread:
+            self.by_group[group].pop(tp, None)
 
     def states(self) -> Counter[str]:
         """How many positions are in each state; those of a group that was not read are unknown."""

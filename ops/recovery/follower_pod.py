@@ -19,6 +19,8 @@ from settings.mirror_parts import FOLLOWER, follower_name
 ENDED_WITHIN_S, POLL_S, SAID_EVERY_S = 120.0, 0.5, 10.0
 ROUNDS_MAX = 20
 """Of one partition each compares one stretch between two syncs."""
+ROUNDS_WITH_PROBLEMS = 3
+"""How many more are made where a group could not be read or set, if nothing else is to be set."""
 _OVER = ("Succeeded", "Failed")
 Say = Callable[[str], None]
 
@@ -54,10 +56,10 @@ def last_rounds(pair: MirrorContext, say: Say) -> bool:
     """Set what groups have read since the pod's last round; return whether anything was set. Raises ClusterError."""
     changed = 0
     with followed(pair, CALL_DEADLINE_S) as follower:
-        for _ in range(ROUNDS_MAX):
+        for number in range(ROUNDS_MAX):
             found = follower.round()
             changed += found.set_offsets
-            if not found.set_offsets:
+            if not found.set_offsets and (not found.problems or number >= ROUNDS_WITH_PROBLEMS):
                 break
     for problem in found.problems:
         say(f"  {problem}")

@@ -17,6 +17,7 @@ from kafka.errors import ClusterError, DeniedError, Refusals, RefusedError, pass
 from spark.run_context import ask_again
 
 from ...support.certificates import certificate
+from ...support.raw_producer import made_up_broker
 
 SECRET = "made-up-password"
 LOGIN = {"bootstrap.servers": "k1:9093", "sasl.username": "reader", "sasl.password": SECRET}
@@ -221,3 +222,17 @@ def test_the_address_is_taken_from_what_librdkafka_says() -> None:
     )
     assert connectivity.address_in("ssl://[::1]:9093/1: failed") == "[::1]:9093"
     assert connectivity.address_in("nothing") is None
+
+
+def test_a_connection_that_fails_keeps_the_client_that_there_was() -> None:
+    with made_up_broker() as address:
+        cluster = Cluster(ClusterConfig(role="source", alias="es-src", client_config={"bootstrap.servers": address}))
+        cluster.connect()
+        before = cluster.admin
+        cluster._config["bootstrap.servers"] = "127.0.0.1:1"
+        with pytest.raises(ClusterError, match="cannot be reached"):
+            cluster.connect(within_s=0.1)
+        assert cluster.admin is before
+        cluster._config["bootstrap.servers"] = address
+        cluster.connect()
+        assert cluster.admin is not before

@@ -1,14 +1,18 @@
 """Groups that the source does not answer for: what was known of them may be set, and is called unknown."""
 
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kafka import group_commits
-from kafka.errors import ClusterError, UnansweredError
-from ops.follow.source_positions import UNANSWERED_ROUNDS
-from tests.support.followed_sides import ITEMS, ORDERS, Followed
+from kafka.errors import ClusterError, DeniedError, UnansweredError
+from kafka.topic_partition import TopicPartition
+from ops.follow import client_renewal
+from ops.follow.client_renewal import RENEWED_AFTER_S
+from ops.follow.position import Position
+from tests.support.followed_sides import ORDERS, Followed
 from tests.unit.kafka import test_offset_syncs as simulated
 
 PLAIN = group_commits.answers
@@ -20,6 +24,7 @@ class Unread:
     def __init__(self, followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
         self.errors: dict[str, ClusterError] = {}
         self.connections = 0
+        self.refused: ClusterError | None = None
         self.listed_only: set[str] | None = None
         self._followed, self._listed = followed, followed.source.group_states
         followed.source.at_connect = self._connect
@@ -28,6 +33,8 @@ class Unread:
 
     def _connect(self) -> None:
         self.connections += 1
+        if self.refused is not None:
+            raise self.refused
 
     def _states(self, unlisted: dict[str, str], **_: object) -> dict[str, str]:
         listed: dict[str, str] = self._listed()
@@ -75,6 +82,15 @@ def test_a_group_that_was_not_listed_is_unknown_until_it_is(followed: Followed, 
     assert followed.round() == {"exact": 2}
 
 
+@pytest.mark.usefixtures("unread")
+def test_a_group_that_has_no_offsets_is_a_group_while_it_is_listed(followed: Followed) -> None:
+    followed.source.held["new"], followed.source.states["new"] = {}, "EMPTY"
+    for _ in range(2):
+        assert followed.follower.round().groups == 3
+    del followed.source.states["new"]
+    assert followed.follower.round().groups == 2
+
+
 def test_what_was_known_of_an_unread_group_is_set_once_the_mirror_has_copied_it(
     followed: Followed, unread: Unread
 ) -> None:
@@ -88,19 +104,94 @@ def test_what_was_known_of_an_unread_group_is_set_once_the_mirror_has_copied_it(
     assert followed.at() == 50
 
 
-def test_a_source_that_goes_on_not_answering_is_asked_by_a_new_client(followed: Followed, unread: Unread) -> None:
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round after one that failed begins with a new client."""
+    monkeypatch.setattr(client_renewal, "RENEWED_AFTER_S", 0)
+
+
+def test_a_source_that_goes_on_not_answering_is_asked_by_a_new_client(
+    followed: Followed, unread: Unread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(client_renewal, "time", SimpleNamespace(monotonic=lambda: now[0]))
     unread.errors[ORDERS] = UnansweredError("source: cannot read the offsets of group orders")
-    for _ in range(2 * UNANSWERED_ROUNDS):
+    connections = []
+    for _ in range(7):
         followed.round()
-    assert unread.connections == 1
+        connections.append(unread.connections)
+        now[0] += RENEWED_AFTER_S / 2
+    assert connections == [0, 0, 1, 1, 2, 2, 3]
+    unread.errors.clear()
     followed.round()
-    assert unread.connections == 2
+    for _ in range(4):
+        now[0] += RENEWED_AFTER_S
+        followed.round()
+    assert unread.connections == 3, "it answers again"
 
 
+@pytest.mark.usefixtures("at_once")
+def test_a_new_client_that_is_not_admitted_is_reported_and_the_earlier_one_goes_on(
+    followed: Followed, unread: Unread
+) -> None:
+    unread.errors[ORDERS] = ClusterError("source: is not the coordinator of group orders")
+    followed.round()
+    unread.refused = ClusterError("source: cannot be reached within 5 s")
+    found = followed.follower.round()
+    assert (found.positions["exact"], found.positions["unknown"]) == (1, 1)
+    assert found.problems == (str(unread.refused), str(unread.errors[ORDERS]))
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_target_that_goes_on_not_answering_is_asked_by_a_new_client(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections: list[str] = []
+    followed.target.at_connect = lambda: connections.append("target")
+    followed.copies((simulated.RECORD, 40))
+    followed.stands(30)
+
+    def gone(*_: object, **__: object) -> dict[str, str]:
+        raise UnansweredError("target: cannot list groups")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(followed.target, "group_states", gone)
+        for _ in range(2):
+            with pytest.raises(UnansweredError):
+                followed.round()
+    assert connections == ["target"]
+    assert followed.round() == {"exact": 1}
+    followed.round()
+    assert connections == ["target", "target"], "the round after the last failure, and none since"
+
+
+def test_no_position_of_a_group_that_the_target_does_not_answer_for_is_exact(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two has moved since both were set."""
+    other = TopicPartition("items", 1)
+    followed.copies((simulated.RECORD, 40))
+    followed.stands(30)
+    followed.round()
+    positions = followed.follower._positions.by_group[ORDERS]
+    positions[other] = Position(7, "", state="exact", wanted=7, set_to=7)
+    followed.source.held[ORDERS][other] = 7
+    followed.source.metadata[ORDERS, other] = ""
+    followed.stands(35)
+
+    def silent(_: object, groups: Iterable[str], errors: dict[str, ClusterError]) -> dict[str, Any]:
+        errors |= {group: UnansweredError("target: cannot read its offsets") for group in groups}
+        return {}
+
+    monkeypatch.setattr(group_commits, "read", silent)
+    assert followed.round() == {"refused": 2}
+
+
+@pytest.mark.usefixtures("at_once")
 def test_a_source_that_answers_for_no_group_makes_the_round_fail(followed: Followed, unread: Unread) -> None:
     for group in (ORDERS, "stock"):
         unread.errors[group] = UnansweredError(f"source: cannot read the offsets of group {group}")
-    for _ in range(UNANSWERED_ROUNDS + 1):
+    for _ in range(2):
         with pytest.raises(UnansweredError, match="cannot read the offsets"):
             followed.round()
     assert unread.connections == 1
@@ -108,20 +199,31 @@ def test_a_source_that_answers_for_no_group_makes_the_round_fail(followed: Follo
     assert followed.round() == {"exact": 2}
 
 
-def test_an_answer_that_refuses_a_group_needs_no_new_client(followed: Followed, unread: Unread) -> None:
-    unread.errors[ORDERS] = ClusterError("source: user must have Describe on group orders")
-    for _ in range(2 * UNANSWERED_ROUNDS):
+@pytest.mark.usefixtures("at_once")
+def test_a_right_that_lacks_is_an_answer(followed: Followed, unread: Unread) -> None:
+    unread.errors[ORDERS] = DeniedError("source: user must have Describe on group orders")
+    for _ in range(3):
         assert followed.round() == {"exact": 1, "unknown": 1}
     assert unread.connections == 0
 
 
+def test_an_unread_position_of_a_topic_that_was_created_again_is_dropped(followed: Followed, unread: Unread) -> None:
+    unread.errors[ORDERS] = UnansweredError("source: cannot read the offsets of group orders")
+    followed.round()
+    followed.ids["source"] = "2"
+    followed.round()
+    assert followed.follower._positions.by_group[ORDERS] == {}
+    assert followed.follower._positions.by_group["stock"] != {}
+
+
+@pytest.mark.usefixtures("at_once")
 def test_rounds_without_the_source_try_a_new_client_and_set_what_is_copied(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tried: list[int] = []
+    tried: list[str] = []
 
     def refused() -> None:
-        tried.append(followed.source.log[ITEMS])
+        tried.append("source")
         raise ClusterError("source: cannot be reached")
 
     def silent(*_: object, **__: object) -> dict[str, str]:
@@ -133,12 +235,11 @@ def test_rounds_without_the_source_try_a_new_client_and_set_what_is_copied(
     followed.round()
     monkeypatch.setattr(followed.source, "group_states", silent)
     followed.source.at_connect = refused
-    for _ in range(UNANSWERED_ROUNDS):
-        with pytest.raises(UnansweredError, match="cannot list groups"):
-            followed.round()
+    with pytest.raises(UnansweredError, match="cannot list groups"):
+        followed.round()
     assert not tried
     followed.ahead(0)
     followed.copies((simulated.RECORD, 20))
-    with pytest.raises(ClusterError, match="cannot be reached"):
+    with pytest.raises(UnansweredError, match="cannot list groups"):
         followed.round()
-    assert (len(tried), followed.at()) == (1, 31)
+    assert (tried, followed.at()) == (["source"], 31)
