@@ -106,6 +106,15 @@ class Site:
         wait_until("the application has written", lambda: self.application.acknowledged - before, READS_S)
         time.sleep(seconds)
         self.rest(before)
+        # A connector without groups has no task, and Connect goes on giving an earlier one's last state.
+        wait_until("every task has a worker", lambda: "UNASSIGNED" not in self.task_states(), READS_S)
+
+    def task_states(self) -> list[str]:
+        """The states of the mirror's tasks."""
+        connectors = (self.sandbox.mirror(self.pair.stg["cluster"]["namespace"], "mm2").get("status") or {}).get(
+            "connectors"
+        )
+        return [task["state"] for connector in connectors or [] for task in connector["tasks"]]
 
     def wait_for(self, side: str) -> None:
         """Wait until the application has followed the Secret to a side."""
