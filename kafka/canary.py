@@ -29,10 +29,11 @@ DELIVERY_S = 15.0
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryResult:
-    """`latencies_ms` holds each record that arrived, sorted; `problem` says why nothing could be measured."""
+    """`asked`: to be sent. `latencies_ms`: each that arrived, sorted. `problem`: why nothing could be measured."""
 
     topic: str
     run: str
+    asked: int = 0
     sent: int = 0
     latencies_ms: tuple[float, ...] = ()
     waited_s: float = 0.0
@@ -192,6 +193,7 @@ class _CanaryRun:
         return CanaryResult(
             topic=self.canary.topic,
             run=self.run,
+            asked=self.canary.records,
             sent=len(self.sent_at),
             latencies_ms=tuple(sorted(self.took_ms.values())),
             waited_s=time.monotonic() - began,

@@ -21,7 +21,7 @@ from spark.comparison.classification import records_behind
 from spark.comparison.findings import cleaned_warnings, contents, sample_offsets, with_contents
 from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.reading import SessionError
-from spark.comparison.retention import expired_meanwhile
+from spark.comparison.retention import expired_meanwhile, overtaken
 from spark.comparison.spark_session import SessionStart
 from spark.progress import Progress
 from spark.report.publish import document
@@ -206,8 +206,15 @@ class _Run:
         }
         context.target_starts_after = {held[tp]: start for tp, start in self.target.starts(held).items()}
         kept = expired_meanwhile(context.partitions, context.source_starts_after, context.target_starts_after)
+        kept = overtaken(context.partitions, kept, self._positions_at_cut(), context.source_starts_after)
         compacted = {one.topic_partition for one in offset_ranges if one.compacted}
         context.partitions = records_behind(kept, context.cut.positions, compacted)
+
+    def _positions_at_cut(self) -> dict[TopicPartition, int]:
+        """The mirror's positions when the wait for it began; where they are not known, as if it had not begun."""
+        measure = self.context.lag.at_cut if self.context.lag is not None else None
+        parts = measure.partitions if measure is not None else ()
+        return {TopicPartition(one.topic, one.partition): one.position for one in parts if one.position is not None}
 
     def read_samples(self) -> None:
         """Read what is in the records that samples name."""

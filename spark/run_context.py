@@ -73,6 +73,7 @@ def ranges_to_read(
     counted = mirror_position.first_judged(target, request.mirror, there)
     pending_ends = source.ends(starts, "read_uncommitted")
     source_ends = source.ends(starts, request.limits.isolation)
+    _require_whole_logs(source, state.cut, pending_ends)
     occupied = {tp for tp, end in target_ends.items() if end > target_starts[tp]}
     surplus = _surplus(request, source, source_topics, target_topics, occupied)
     found = []
@@ -98,6 +99,19 @@ def ranges_to_read(
             )
         )
     return found
+
+
+def _require_whole_logs(source: Cluster, cut: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> None:
+    """Raise ClusterError if a log at the source ends in front of the cut: what stood there is no longer known."""
+    for tp, end in sorted(ends.items()):
+        if end < cut.get(tp, 0):
+            raise ClusterError(
+                source.refusals.message(
+                    f"the log of {tp.topic}-{tp.partition} must not end in front of the cut (got {end}, at the cut "
+                    f"{cut[tp]}): it was cut off by an unclean leader election, or the topic was created again",
+                    "Run this again. `ops doctor` says whether the mirror had copied it.",
+                )
+            )
 
 
 def _surplus(

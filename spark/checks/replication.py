@@ -146,6 +146,8 @@ def canary_latency(found: CanaryResult | None, limits: Limits) -> Check | None:
         ok, observed = None, found.problem or "no canary record was sent before the deadline"
     elif missing:
         ok, observed = False, f"{missing} of {found.sent} records not on the target after {found.waited_s:.0f} s"
+    elif found.sent < found.asked:
+        ok, observed = None, f"only {found.sent} of {found.asked} records were sent before the deadline; all arrived"
     else:
         ok = limit is None or (p99 is not None and p99 <= limit)
         shares = ", ".join(f"p{share} {found.percentile(share):g} ms" for share in (50, 95, 99))

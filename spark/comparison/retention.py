@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import attrgetter, itemgetter
 
+from kafka.retention import deleted_offsets
 from kafka.topic_partition import TopicPartition
 from spark.comparison.findings import Finding, PartitionResult, Run
 
@@ -94,6 +95,40 @@ def expired_meanwhile(
         there = _Deleted(end, target_start, pairs, result.read_at_target)
         here = _Deleted(source_now.get(tp, 0), source_start, turned, result.read_at_source)
         found.append(_judge(_judge(result, TARGET, there, result.target_end), SOURCE, here, result.cut))
+    return found
+
+
+def overtaken(
+    before: Sequence[PartitionResult],
+    judged: Sequence[PartitionResult],
+    positions: Mapping[TopicPartition, int],
+    source_now: Mapping[TopicPartition, int],
+) -> list[PartitionResult]:
+    """Return judged results, undecided where retention at the source may have overtaken the mirror during the run.
+
+    Offsets that lay behind the mirror's position at the cut and were deleted before the run read them may have held
+    records that nobody has any more: those of the target that have expired there account for as many.
+
+    Args:
+        before: the results as they were compared.
+        judged: the same after `expired_meanwhile`.
+        positions: the last source offset that was copied at the cut; a partition without one had not begun.
+        source_now: the source's log starts after the comparison.
+    """
+    found = []
+    for compared, result in zip(before, judged, strict=True):
+        tp, start = TopicPartition(result.topic, result.partition), result.source_start
+        now = min(source_now.get(tp, 0), result.cut)
+        accounted = result.count("expired_at_source") - compared.count("expired_at_source")
+        unread = _Deleted(now, start, [(start, start)], result.read_at_source).left
+        unread = min(unread, result.cut - start - result.source_records) - accounted
+        if result.undecided is None and unread > 0 and deleted_offsets(positions.get(tp, start - 1), now):
+            why = (
+                f"{unread} source offsets up to {now - 1} were deleted before this run read them, and lay behind the "
+                "mirror's position at the cut"
+            )
+            result = replace(result, undecided=why)
+        found.append(result)
     return found
 
 

@@ -55,6 +55,15 @@ def test_the_limit_bounds_99_of_100_records(limit: int | None, ok: bool) -> None
     assert "p50 50 ms, p95 95 ms, p99 99 ms" in check.observed
 
 
+def test_records_that_were_not_sent_in_time_prove_nothing() -> None:
+    check = canary_latency(result(1.0, 2.0, sent=2, asked=100), Limits())
+    assert check is not None
+    assert (check.ok, check.observed) == (None, "only 2 of 100 records were sent before the deadline; all arrived")
+    missing = canary_latency(result(1.0, sent=2, asked=100), Limits())
+    assert missing is not None
+    assert missing.ok is False
+
+
 def test_a_record_that_does_not_arrive_fails_even_without_a_limit() -> None:
     check = canary_latency(result(1.0, 2.0, sent=3, waited_s=30.0), Limits())
     assert check is not None

@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from contract.verification_request import CountsFrom, Request
+import pytest
+
+from contract.verification_request import ClusterConfig, CountsFrom, Request
 from kafka.cluster import Cluster, Topic
+from kafka.errors import ClusterError, Refusals
 from kafka.mirror_position import CutState
 from kafka.topic_partition import TopicPartition
 from spark.run_context import ranges_to_read
@@ -104,3 +107,21 @@ def test_only_an_open_transaction_leaves_something_pending() -> None:
     assert found.source_end == found.source_last
     found = offset_range(95)
     assert (found.source_end, found.source_last) == (95, found.pending_end)
+
+
+class _CutOff(_Known):
+    """A source whose log ends at 90: its leader was elected uncleanly, or the topic was created again."""
+
+    refusals = Refusals(ClusterConfig(role="source", alias="es-src", client_config={}))
+
+    def ends(self, topic_partitions: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
+        return dict.fromkeys(topic_partitions, 90)
+
+
+def test_a_log_that_ends_in_front_of_the_cut_is_an_error() -> None:
+    source, target = cast("Cluster", _CutOff(1)), cast("Cluster", _Known(1))
+    topics, request = {"items": _Known(1).topic}, cast("Request", _Asked)
+    (found,) = ranges_to_read(request, source, target, topics, topics, {PLACE: 0}, CutState({PLACE: 90}))
+    assert found.cut == 90
+    with pytest.raises(ClusterError, match=r"the log of items-0 must not end in front of the cut \(got 90, "):
+        ranges_to_read(request, source, target, topics, topics, {PLACE: 0}, CutState({PLACE: 91}))

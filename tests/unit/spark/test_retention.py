@@ -6,7 +6,7 @@ import pytest
 
 from kafka.topic_partition import TopicPartition
 from spark.comparison.findings import Finding, PartitionResult, Run, Sample
-from spark.comparison.retention import expired_meanwhile
+from spark.comparison.retention import expired_meanwhile, overtaken
 
 from ...support.compared_logs import TOPIC, Sizes, found_without_spark
 from ...support.expired_logs import kept, log
@@ -160,3 +160,41 @@ def test_what_was_read_in_full_had_lost_its_records_before_it_deleted_any(name: 
     (result,), _ = found_without_spark({0: logs}, Sizes(bits=bits))
     (found,) = expired_meanwhile([result], {tp: min(70, logs.cut)}, {tp: 70})
     assert {one.kind: one.count for one in found.findings} == wanted
+
+
+def undecided(
+    position: int | None, *, copied: int, read: range, source_now: int = 800, known: bool = True
+) -> str | None:
+    """What is undecided of a partition with offsets 0 to 999 at the source, when its log begins at `source_now`.
+
+    The target has so many of its first records and those that were read at the source, in which a run found no fault.
+    """
+    left = Run(0, min(copied, read.start) - 1, min(copied, read.start))
+    findings = [Finding("foreign", *PLACE, left.records, (), (left,))] if left.records > 0 else []
+    runs = [Run(read.start, read.stop - 1, len(read))] if known else None
+    compared = PartitionResult(
+        *PLACE, 0, 1000, 0, 1000, len(read), left.records + len(read), len(read), findings, read_at_source=runs
+    )
+    judged = expired_meanwhile([compared], {PLACE: source_now}, {PLACE: 0})
+    assert [one.kind for one in judged[0].findings] == ["expired_at_source"] * len(findings)
+    (found,) = overtaken([compared], judged, {} if position is None else {PLACE: position}, {PLACE: source_now})
+    return found.undecided
+
+
+@pytest.mark.parametrize("position", [499, None])
+def test_what_the_source_deleted_before_the_mirror_and_the_run_had_read_it_is_unknown(position: int | None) -> None:
+    words = "source offsets up to 799 were deleted before this run read them"
+    assert (undecided(position, copied=500, read=range(800, 1000)) or "").startswith(f"300 {words}")
+    assert undecided(position, copied=800, read=range(800, 1000)) is None, "all of it has expired, and was copied"
+
+
+def test_what_lay_behind_the_mirrors_position_at_the_cut_is_not_asked_for() -> None:
+    assert undecided(799, copied=500, read=range(800, 1000)) is None
+    assert undecided(798, copied=500, read=range(800, 1000)) is None, "an offset may be a marker"
+    assert undecided(797, copied=500, read=range(800, 1000)) is not None
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_this_run_has_read_at_the_source_is_not_unknown(known: bool) -> None:
+    assert undecided(499, copied=0, read=range(1000), known=known) is None
+    assert undecided(499, copied=0, read=range(10, 1000), known=known) is not None
