@@ -89,6 +89,12 @@ class Lag:
     at_end: Measure | None = None
     series: list[tuple[float, int]] = field(default_factory=list)
 
+    @property
+    def copied_at_cut(self) -> dict[TopicPartition, int]:
+        """The last source offset that was copied then, by partition; without those of which none is known."""
+        parts = self.at_cut.partitions if self.at_cut is not None else ()
+        return {TopicPartition(one.topic, one.partition): one.position for one in parts if one.position is not None}
+
     def document(self) -> dict[str, Any]:
         """Return the lag as JSON values."""
         return {

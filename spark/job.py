@@ -206,15 +206,10 @@ class _Run:
         }
         context.target_starts_after = {held[tp]: start for tp, start in self.target.starts(held).items()}
         kept = expired_meanwhile(context.partitions, context.source_starts_after, context.target_starts_after)
-        kept = overtaken(context.partitions, kept, self._positions_at_cut(), context.source_starts_after)
+        copied = self.meter.lag.copied_at_cut if self.meter is not None else {}
+        kept = overtaken(context.partitions, kept, copied, context.source_starts_after)
         compacted = {one.topic_partition for one in offset_ranges if one.compacted}
         context.partitions = records_behind(kept, context.cut.positions, compacted)
-
-    def _positions_at_cut(self) -> dict[TopicPartition, int]:
-        """The mirror's positions when the wait for it began; where they are not known, as if it had not begun."""
-        measure = self.context.lag.at_cut if self.context.lag is not None else None
-        parts = measure.partitions if measure is not None else ()
-        return {TopicPartition(one.topic, one.partition): one.position for one in parts if one.position is not None}
 
     def read_samples(self) -> None:
         """Read what is in the records that samples name."""

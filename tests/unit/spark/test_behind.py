@@ -7,6 +7,7 @@ import pytest
 
 from contract.documents import parse
 from kafka.connector_status import ConnectorState
+from kafka.lag import Lag, Measure, PartitionLag
 from kafka.mirror_position import CutState
 from kafka.topic_partition import TopicPartition
 from spark import job
@@ -145,3 +146,24 @@ def test_the_job_counts_a_tail_as_behind_by_the_position_that_its_wait_ended_wit
     job._Run.read_again(run, [])
     (found,) = context.partitions
     assert [(one.kind, one.count) for one in found.findings] == [("behind", 50)]
+
+
+@pytest.mark.parametrize(("copied", "known"), [(49, False), (79, True)])
+def test_the_job_knows_by_the_position_at_the_cut_whether_retention_has_overtaken_the_mirror(
+    copied: int, known: bool
+) -> None:
+    """The source's log begins at 80 when the run has read 80 to 99, of which the target has copies alone."""
+    source, target = (SimpleNamespace(starts=lambda held, at=at: dict.fromkeys(held, at)) for at in (80, 0))
+    part = PartitionLag(
+        topic=PLACE.topic, partition=PLACE.partition, position=copied, source_end=100, records=0, seconds=0
+    )
+    meter = SimpleNamespace(at_end=lambda: None, lag=Lag(at_cut=Measure(at_s=0.0, partitions=(part,))))
+    read = [Run(80, 99, 20)]
+    compared = PartitionResult(*PLACE, 0, 100, 0, 20, 20, 20, 20, read_at_source=read)
+    context = SimpleNamespace(partitions=[compared], cut=CutState({PLACE: 100}, positions={PLACE: 99}))
+    run: Any = SimpleNamespace(
+        context=context, meter=meter, reader=None, source=source, target=target, starts={PLACE: 0}
+    )
+    job._Run.read_again(run, [])
+    (found,) = context.partitions
+    assert (found.undecided is None) is known
