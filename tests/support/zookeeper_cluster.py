@@ -18,6 +18,7 @@ from . import records
 from .running_sandbox import Sandbox
 from .waiting import wait_until
 
+CONNECTS_MS, SESSION_MS = 240_000, 60_000
 _BROKER, _ZOOKEEPER = "kafka.Kafka", "org.apache.zookeeper.server.ZooKeeperServerMain"
 _LOGGING = """\
 log4j.rootLogger=WARN, out
@@ -59,6 +60,9 @@ def running(sandbox: Sandbox, version: str, folder: Path) -> Iterator[ZooKeeperC
         "listeners": address,
         "advertised.listeners": address,
         "zookeeper.connect": f"127.0.0.1:{zookeeper}",
+        # A broker ends if ZooKeeper, which starts beside it, does not answer within 6 s: a loaded machine takes longer.
+        "zookeeper.connection.timeout.ms": CONNECTS_MS,
+        "zookeeper.session.timeout.ms": SESSION_MS,
         "log.dirs": folder / "logs",
         "auto.create.topics.enable": False,
         "offsets.topic.num.partitions": 3,
@@ -75,7 +79,7 @@ def running(sandbox: Sandbox, version: str, folder: Path) -> Iterator[ZooKeeperC
         for name, main in names.items():
             log = sandbox.state.log(name)
             sandbox.processes.start(name, [*java, "-cp", f"{libs}/*", *main], process_environment(), log)
-        wait_until(f"Kafka {version} answers", lambda: records.admits(found.client), 90)
+        wait_until(f"Kafka {version} answers", lambda: records.admits(found.client), 90, otherwise=sandbox.tails)
         yield found
     finally:
         for name in reversed(names):
