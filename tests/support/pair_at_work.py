@@ -101,7 +101,7 @@ class Site:
 
     def work(self, seconds: float = PRODUCES_S) -> None:
         """Let the application write for a while, then read everything there is."""
-        before = {*self.application.acknowledged}
+        before = {*self.application.sent}  # a lost source may have acknowledged what nobody heard of until now
         self.application.resume()
         wait_until("the application has written", lambda: self.application.acknowledged - before, READS_S)
         time.sleep(seconds)
@@ -126,7 +126,7 @@ class Site:
         wait_until(f"the application is on the {side}", lambda: self.application.side == wanted, FOLLOWS_S)
 
     def rest(self, before: set[str] | None = None) -> None:
-        """Stop the producer and let the consumer read to the end; with `before` all but these for certain."""
+        """Stop the producer and let the consumer read to the end; what was sent after `before`, for certain."""
         self.application.pause()
         read = self.application.read
 
