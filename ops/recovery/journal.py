@@ -211,19 +211,18 @@ class Journal:
     def done(self, step: str, facts: Mapping[str, Any]) -> None:
         """Note that a step of the operation under way is done, with what it learned."""
         entry = self.entry or {"steps": {}}
-        self._replace({**entry, "steps": {**entry["steps"], step: {**facts, "finishedAt": now()}}})
+        entry["steps"][step] = {**facts, "finishedAt": now()}
+        self.entry = entry
+        self._write()
 
     def finish(self) -> None:
         """Note that all steps are done."""
-        self._replace({**(self.entry or {}), "finishedAt": now(), "at": None})
-
-    def _replace(self, entry: Facts) -> None:
-        """Write another entry in place of the one that there is, which stays if that fails: nobody else sees more."""
-        before, self.entry = self.entry, entry
+        before = self.entry
+        self.entry = {**(before or {}), "finishedAt": now(), "at": None}
         try:
             self._write()
         except BaseException:
-            self.entry = before
+            self.entry = before  # nobody else can see that it has finished
             raise
 
     def _write(self) -> None:
