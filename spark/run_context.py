@@ -109,7 +109,7 @@ def _require_whole_logs(source: Cluster, cut: Mapping[TopicPartition, int], ends
                 source.refusals.message(
                     f"the log of {tp.topic}-{tp.partition} must not end in front of the cut (got {end}, at the cut "
                     f"{cut[tp]}): it was cut off by an unclean leader election, or the topic was created again",
-                    "Run this again. `ops doctor` says whether the mirror had copied it.",
+                    "Run this again.",
                 )
             )
 

@@ -32,7 +32,7 @@ class ClientRenewal:
         return []
 
     def judge(self, errors: Iterable[ClusterError]) -> None:
-        """Take in the errors of a round; a right that lacks is an answer."""
+        """Take in the errors of a round; that a right is missing is an answer."""
         if all(isinstance(error, DeniedError) for error in errors):
             self._since = None
         elif self._since is None:

@@ -200,7 +200,7 @@ def test_a_source_that_answers_for_no_group_makes_the_round_fail(followed: Follo
 
 
 @pytest.mark.usefixtures("at_once")
-def test_a_right_that_lacks_is_an_answer(followed: Followed, unread: Unread) -> None:
+def test_a_missing_right_is_an_answer(followed: Followed, unread: Unread) -> None:
     unread.errors[ORDERS] = DeniedError("source: user must have Describe on group orders")
     for _ in range(3):
         assert followed.round() == {"exact": 1, "unknown": 1}
