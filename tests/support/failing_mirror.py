@@ -4,12 +4,14 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import httpx
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from contract.documents import parse
@@ -26,7 +28,13 @@ NAME, TOPIC, COPY = "copy", "mirrored", "here.mirrored"
 SOURCE, CHECKPOINT = "here->there.MirrorSourceConnector", "here->there.MirrorCheckpointConnector"
 SYNCS, CHECKPOINTS = "mm2-offset-syncs.there.internal", "here.checkpoints.internal"
 BOSS, BOSS_PASSWORD = "boss", "another-password-of-boss"
+FLUSH_TIMEOUT = "offset.flush.timeout.ms"
+COMMIT_MS = 3000
 LOG_END = 4000  # characters
+# Longer than the patience of the producer and of the flush, shorter than that of the workers' group.
+STANDSTILL_S = 9
+STANDSTILLS_MAX = 4
+FLOOD = 2000
 
 
 @dataclass
@@ -131,6 +139,57 @@ class Patient:
             mirrors[0][connector]["config"] |= {name.replace("_", "."): value for name, value in options.items()}
         self.kit.change("KafkaMirrorMaker2", NAME, {"spec": {"mirrors": mirrors}})
 
+    def let_commit_take(self, milliseconds: int) -> None:
+        """Give the workers this time for a commit of offsets; they are started again for it."""
+        worker = self.kit.pid(self.kit.worker(NAME))
+        self.kit.change("KafkaMirrorMaker2", NAME, {"spec": {"target": {"config": {FLUSH_TIMEOUT: milliseconds}}}})
+        wait_until("the worker is started again", lambda: self.kit.pid(self.kit.worker(NAME)) not in (None, worker))
+        wait_until("it runs the task", self._runs, 120)
+        self.kit.ready("KafkaMirrorMaker2", NAME)
+
+    def _runs(self) -> bool:
+        try:
+            return self.tasks() == ["RUNNING"]
+        except httpx.HTTPError:
+            return False
+
+    def examined_after_standstills(self, wanted: set[str]) -> list[Finding]:
+        """What the doctor finds once a task failed in a standstill of the broker, and what is wanted is found.
+
+        A task that failed without that, for a commit of its offsets took less than it may, is started again.
+        """
+        found: list[Finding] = []
+        for _ in range(STANDSTILLS_MAX):
+            self._stand_still_under_load()
+            if not self._fails_within(5):
+                continue
+            found = self.examined()
+            if wanted <= {one.trouble for one in found}:
+                break
+            self.connector("POST", "restart?includeTasks=true&onlyFailed=true")
+            wait_until("the task runs again", self._runs)
+        return found
+
+    def _fails_within(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self.tasks() == ["FAILED"]:
+                return True
+            time.sleep(0.3)
+        return False
+
+    def _stand_still_under_load(self) -> None:
+        over, before = threading.Event(), self.written(COPY)
+        thread = threading.Thread(target=self.flood, args=(over,))
+        thread.start()
+        try:
+            wait_until("the mirror copies", lambda: self.written(COPY) > before + FLOOD)
+            with self.stopped(self.kit.broker()):
+                time.sleep(STANDSTILL_S)
+        finally:
+            over.set()
+            thread.join()
+
     @property
     def boss(self) -> dict[str, Any]:
         """Client properties of a user with all rights."""
@@ -174,7 +233,7 @@ class Patient:
 def patient_spec(kit: Kit) -> dict[str, Any]:
     """A mirror that commits its offsets each second, with little patience, and finds new topics after minutes."""
     spec = mirror_spec(kit, USER)
-    spec["target"]["config"] |= {"offset.flush.interval.ms": 1000, "offset.flush.timeout.ms": 3000}
+    spec["target"]["config"] |= {"offset.flush.interval.ms": 1000, FLUSH_TIMEOUT: COMMIT_MS}
     spec["mirrors"][0]["sourceConnector"]["config"] |= {
         "refresh.topics.interval.seconds": 600,
     }
