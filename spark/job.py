@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from kafka.cluster import Cluster
 from kafka.groups import Groups
 from kafka.lag import LagMeter
 from kafka.mirror_position import CutState, Deadline, PositionReader
+from kafka.open_transactions import still_open
 from kafka.topic_metadata import HiddenTopics, hidden_topics, named_elsewhere
 from kafka.topic_partition import TopicPartition
 from spark.checks.registry import judge
@@ -56,6 +58,7 @@ def verify(
         if show_values:
             run.read_samples()
         run.remember(offset_ranges)
+        run.look_at_transactions()
         return document(context, judge(context), started_at, progress.steps)
 
 
@@ -79,6 +82,7 @@ class _Run:
         self.ledger = Ledger(store, self.request, self.source, self.target) if store is not None else None
         self.starts: dict[TopicPartition, int] = {}
         self.cut: dict[TopicPartition, int] = {}
+        self.written: dict[TopicPartition, int] = {}
         self.reader: PositionReader | None = None
         self.meter: LagMeter | None = None
 
@@ -106,6 +110,8 @@ class _Run:
             TopicPartition(topic.name, number) for topic in context.source_topics.values() for number in topic.replicas
         ]
         self.starts = self.source.starts(topic_partitions)
+        if self.request.limits.isolation == "read_committed":
+            self.written = self.source.ends(topic_partitions, "read_uncommitted")
         self.cut = self.source.ends(topic_partitions, self.request.limits.isolation)
         context.cut = CutState(self.cut)
         self.progress.step("take the cut", began)
@@ -224,6 +230,22 @@ class _Run:
         if self.ledger is not None:
             self.ledger.keep(offset_ranges, self.context.partitions, self.progress)
             self.context.resumed, self.context.state = self.ledger.resumed, self.ledger.document()
+
+    def look_at_transactions(self) -> None:
+        """Leave partitions open in which a transaction hangs, and warn of those in which one only goes on.
+
+        What lies in front of it is judged like all else: it may be remembered.
+        """
+        context = self.context
+        found = still_open(self.source, self.cut, self.written)
+        hanging = {one.topic_partition: str(one) for one in found if one.hangs}
+        context.partitions = [
+            replace(one, undecided=one.undecided or hanging.get(TopicPartition(one.topic, one.partition)))
+            for one in context.partitions
+        ]
+        context.warnings += [
+            f"{one.topic_partition.topic}-{one.topic_partition.partition}: {one}" for one in found if not one.hangs
+        ]
 
     def _hidden(self, groups: Groups, on_target: Sequence[str]) -> HiddenTopics:
         """Topics that the mirror's state or the target names, and that the source does not show to its user."""

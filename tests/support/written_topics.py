@@ -115,6 +115,13 @@ class Bench(JobBench):
 
     def write_transaction(self, side: str, topic: str, records: Iterable[Record], *, commit: bool) -> None:
         """Write records to partition 0 in a transaction of their own, which leaves a marker behind."""
+        producer = self.open_transaction(side, topic, records)
+        end = producer.commit_transaction if commit else producer.abort_transaction
+        end(_ANSWER_S)
+        self._wait_for_markers(side, TopicPartition(topic, 0))
+
+    def open_transaction(self, side: str, topic: str, records: Iterable[Record]) -> RaisingProducer:
+        """Write records to partition 0 in a transaction that the producer has not ended."""
         producer = self._producer(side, {"transactional.id": f"{PREFIX}{uuid.uuid4().hex}"})
         producer.init_transactions(_ANSWER_S)
         producer.begin_transaction()
@@ -122,9 +129,7 @@ class Bench(JobBench):
             produce(producer, topic, 0, record)
         # What is not on the broker yet would be dropped by an abort.
         producer.deliver(_ANSWER_S)
-        end = producer.commit_transaction if commit else producer.abort_transaction
-        end(_ANSWER_S)
-        self._wait_for_markers(side, TopicPartition(topic, 0))
+        return producer
 
     def _wait_for_markers(self, side: str, partition: TopicPartition) -> None:
         """Wait until ended transactions have their markers in the log, which is after the coordinator's answer.

@@ -1,8 +1,10 @@
 """The verification job against real brokers: what it says of equal logs, of a wrong password, and of secrets."""
 
 import json
+import time
 
 import jsonschema
+import pytest
 
 from sandbox.state import PROJECT
 
@@ -17,6 +19,29 @@ def test_equal_logs_pass(bench: Bench) -> None:
     assert result.returncode == 0, result.stderr + result.stdout
     assert report["records_compared"] == 500
     jsonschema.validate(report, json.loads((PROJECT / "spark/report/report.schema.json").read_text("utf-8")))
+    assert not findings(report, topic)
+
+
+@pytest.mark.parametrize("age_s", [0, 3600])
+def test_what_is_behind_an_open_transaction_is_not_called_complete_once_it_hangs(bench: Bench, age_s: int) -> None:
+    topic = bench.topic(own_name("open"))
+    written = int(time.time() - age_s) * 1000
+    for side in ("source", "target"):
+        bench.write(side, topic, [record(n) for n in range(10)])
+    producer = bench.open_transaction("source", topic, [record(10, timestamp=written)])
+    bench.write("source", topic, [record(11, timestamp=written)])  # the target lacks it
+    result, report = bench.verify([topic])
+    producer.abort_transaction()
+    behind = f"{topic}-0: source offsets 10 to 11 are not judged: a transaction"
+    (check,) = (one for one in report["checks"] if one["name"] == "records_complete")
+    if age_s:
+        assert (result.returncode, check["ok"]) == (1, None), result.stderr + result.stdout
+        assert f"{behind} is open there since more than 15 min" in check["observed"]
+    else:
+        assert (result.returncode, check["ok"]) == (0, True), result.stderr + result.stdout
+        assert f"{topic}-0: source offsets 10 to 11 are not judged: a transaction was open" in "".join(
+            report["warnings"]
+        )
     assert not findings(report, topic)
 
 

@@ -167,3 +167,21 @@ def test_the_job_knows_by_the_position_at_the_cut_whether_retention_has_overtake
     job._Run.read_again(run, [])
     (found,) = context.partitions
     assert (found.undecided is None) is known
+
+
+@pytest.mark.parametrize(("younger", "undecided"), [(60, True), (50, False)])
+def test_the_job_leaves_a_partition_open_in_which_a_transaction_hangs_and_warns_of_one_that_goes_on(
+    younger: int, undecided: bool
+) -> None:
+    source = SimpleNamespace(
+        ends=lambda held, isolation: dict.fromkeys(held, 50),
+        offsets=lambda held, spec, isolation: dict.fromkeys(held, younger),
+    )
+    earlier = PartitionResult(*PLACE, 0, 50, 0, 50)
+    context = SimpleNamespace(partitions=[earlier], warnings=[])
+    run: Any = SimpleNamespace(context=context, source=source, cut={PLACE: 50}, written={PLACE: 70})
+    job._Run.look_at_transactions(run)
+    (found,) = context.partitions
+    assert bool(found.undecided) is undecided
+    assert (context.warnings != []) is not undecided
+    assert "source offsets 50 to 69 are not judged" in (found.undecided or context.warnings[0])
