@@ -46,7 +46,6 @@ READER_SILENT_S = 15.0
 READER_WITHIN_S = 600.0
 """How long reading an internal topic may take in all: compaction may be days behind."""
 READER_WAIT_S = 0.02  # of a call for records, unless there are as many as it asks for
-_PROBE_GROUP = "rt-inventory-verification"
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the package has no types here
 _NEEDED = {
     AclOperation.DESCRIBE: "Describe",
@@ -228,24 +227,23 @@ class Cluster:
         """Return the state of each consumer group, such as EMPTY or STABLE; arguments as of `group_commits.listed`."""
         return group_commits.states(self, group_commits.listed(self, unlisted, leaders=leaders))
 
-    def sees_groups(self) -> bool:
-        """Whether this user is shown groups: Kafka lists none to those that may describe neither cluster nor groups."""
+    def hidden_groups(self, groups: Iterable[str]) -> set[str]:
+        """Return those of the groups that this user may not describe, so that they are not listed if they exist."""
         described = self._call(
             "describe the cluster",
             self.admin.describe_cluster(include_authorized_operations=True, request_timeout=CALL_DEADLINE_S).result,
         )
         if AclOperation.DESCRIBE in (described.authorized_operations or []):
-            return True
-        futures = self.admin.describe_consumer_groups([_PROBE_GROUP], request_timeout=CALL_DEADLINE_S)
-        try:
-            futures[_PROBE_GROUP].result()
-        except KafkaException as error:
-            return code_of(error) not in DENIED
-        return True
+            return set()
+        futures = self.admin.describe_consumer_groups(list(groups), request_timeout=CALL_DEADLINE_S)
+        failed = {group: future.exception() for group, future in futures.items()}
+        return {
+            group for group, error in failed.items() if isinstance(error, KafkaException) and code_of(error) in DENIED
+        }
 
     @property
     def unseen_groups(self) -> str:
-        """The warning for a user to whom the cluster shows no group."""
+        """The warning for a user to whom the cluster may not show some groups."""
         return self.refusals.denial([("Describe", "the cluster")], "or Describe on the mirrored groups")
 
     def group_offsets(

@@ -1,6 +1,7 @@
 """The mirrored consumer groups on both clusters: positions, states, consumer group lag, and which do not exist."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from kafka.group_positions import FIELDS, NONE, GroupPosition, GroupPositions
 from kafka.mirror_position import Deadline, Log
 from kafka.topic_partition import TopicPartition
 
+_NOBODYS = "rt-inventory-verification"
 IDLE = ("EMPTY", "DEAD", "UNKNOWN")
 GroupStates = tuple[Mapping[str, str], Mapping[str, str]]
 """The states of all groups by name: at the source, and on the target."""
@@ -212,9 +214,34 @@ def _logs(source: Cluster, positions: GroupPositions, request: Request) -> dict[
 def absent(source: Cluster, request: Request, denied: dict[str, str]) -> list[str]:
     """Return the groups that the mirror names and the source does not have; none if there may be some it did not list.
 
-    A user that may describe neither the cluster nor groups is shown no group at all: `denied` gets that under "".
+    A user that may not describe the cluster is shown those groups that it may describe, without a word of others:
+    `denied` gets that under "".
     """
     found = source.group_states(denied)
-    if "" not in denied and not any(map(request.mirror.carries_group, found)) and not source.sees_groups():
-        denied[""] = source.unseen_groups
+    if "" not in denied and (hidden := hidden_patterns(source, request.mirror, found)):
+        denied[""] = f"{source.unseen_groups} It may not see those of {', '.join(hidden)}."
     return [] if "" in denied else sorted(set(request.mirror.named_groups) - set(found))
+
+
+def hidden_patterns(cluster: Cluster, mirror: Mirror, listed: Collection[str]) -> list[str]:
+    """Return the patterns of the mirror of whose groups a cluster may not list some to its user.
+
+    A group that nobody has is asked for where a pattern is a prefix, a name itself if it is not listed. Of any other
+    expression it is known only if no group of the mirror is listed.
+    """
+    asked: dict[str, str] = {}
+    for pattern in mirror.groups:
+        name = _begin_of(pattern)
+        if name is not None and name not in listed and mirror.carries_group(name):
+            asked[name] = pattern
+    if not asked and not any(map(mirror.carries_group, listed)):
+        asked[_NOBODYS] = mirror.groups[0]
+    return sorted(asked[name] for name in cluster.hidden_groups(asked)) if asked else []
+
+
+def _begin_of(pattern: str) -> str | None:
+    r"""Return a group's name that a pattern matches: `billing` for itself, one that nobody has for `orders\..*`."""
+    begin = re.sub(r"\\([.-])", r"\1", pattern.removesuffix(".*"))
+    if not re.fullmatch(r"[A-Za-z0-9._-]*", begin):
+        return None
+    return f"{begin}{_NOBODYS}" if pattern.endswith(".*") else begin

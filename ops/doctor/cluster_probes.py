@@ -24,6 +24,7 @@ from kafka.checkpoints import OffsetSyncHistory, OffsetTranslation, with_syncs
 from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.connectivity import Broker, connection_error
 from kafka.errors import DENIED, code_of
+from kafka.groups import hidden_patterns
 from kafka.raw_consumer import headers_as_copied
 from kafka.topic_metadata import topic_configs
 from kafka.topic_partition import TopicPartition
@@ -70,8 +71,8 @@ def groups(readings: ClusterReadings, mirror: Mirror) -> tuple[Mapping[str, str]
     cluster, states = readings.cluster, readings.group_states()
     if not mirror.sets_groups:
         return states, []
-    if not states and not cluster.sees_groups():
-        return states, [("Describe", "the mirrored groups")]
+    if hidden := hidden_patterns(cluster, mirror, states):
+        return states, [("Describe", f"the groups of {pattern}") for pattern in hidden]
     if cluster.side.role == "source":
         return states, []
     carried = sorted(group for group in states if mirror.carries_group(group))[:GROUPS_MAX]

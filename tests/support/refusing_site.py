@@ -150,6 +150,7 @@ def prepared(tools: Tools, folder: Path) -> Iterator[Site]:
         topics = [("topic", "*", right) for right in RIGHTS]
         made.passwords["no-group"] = brokers.user("no-group", [*topics, ("cluster", "kafka-cluster", "DESCRIBE")])
         made.passwords["no-cluster"] = brokers.user("no-cluster", topics)
+        made.passwords["one-group"] = brokers.user("one-group", [*topics, ("group", "orders", "DESCRIBE")])
         brokers.topic("empty", [[1]])
         brokers.topic("src.empty", [[1]])
         brokers.topic(TOO_LONG, [[1]], 5)

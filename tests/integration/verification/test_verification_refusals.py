@@ -33,6 +33,8 @@ AT_ONCE = 8
 Change = Callable[[Site], dict[str, Any]]
 Runs = dict[str, Future[Ended]]
 HIDDEN = "topics that the mirror covers and the user at the source may not describe"
+DENIED = "source src ({{LOGIN}}, user {0}): user {0} may not Describe the cluster. Grant Describe on the cluster, or "
+SOME_GROUPS = f"{DENIED}Describe on the mirrored groups. It may not see those of {{1}}."
 HANGING = "a broker that hangs in the middle of the comparison"
 
 
@@ -200,10 +202,11 @@ UNKNOWN: dict[str, tuple[Change, dict[str, str]]] = {
     ),
     "no Describe on the cluster or any group": (
         lambda site: site.request(source=site.login("no-cluster"), groups=["orders"]),
-        {
-            "groups_synced unknown": "source src ({LOGIN}, user no-cluster): user no-cluster may not Describe the "
-            "cluster. Grant Describe on the cluster, or Describe on the mirrored groups."
-        },
+        {"groups_synced unknown": SOME_GROUPS.format("no-cluster", "orders")},
+    ),
+    "Describe on one group of those that a pattern may match": (
+        lambda site: site.request(source=site.login("one-group"), groups=["orders", "order.*"]),
+        {"groups_synced unknown": SOME_GROUPS.format("one-group", "order.*")},
     ),
     "a topic whose name with the prefix is too long": (
         lambda site: site.request(topics=["near", TOO_LONG]),

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +12,7 @@ from contract.verification_request import Mirror, Request
 from kafka import checkpoints
 from kafka import groups as reading
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
-from kafka.cluster import Topic
+from kafka.cluster import Cluster, Topic
 from kafka.errors import ClusterError
 from kafka.group_positions import GroupPosition
 from kafka.groups import Groups, LogRange
@@ -238,3 +238,62 @@ def test_a_topic_that_was_mirrored_back_is_a_loop() -> None:
     assert check.ok is False
     assert "loop" in check.observed
     assert "a.b.items" in check.observed
+
+
+class Source:
+    """A cluster that lists some groups, and hides others from its user."""
+
+    unseen_groups = "may not Describe the cluster."
+
+    def __init__(self, listed: Iterable[str], hides: Iterable[str] = ()) -> None:
+        self.listed, self.hides = dict.fromkeys(listed, "EMPTY"), set(hides)
+        self.asked: list[str] = []
+
+    def group_states(self, _unlisted: dict[str, str]) -> dict[str, str]:
+        return self.listed
+
+    def hidden_groups(self, groups: Iterable[str]) -> set[str]:
+        self.asked = sorted(groups)
+        return self.hides.intersection(self.asked)
+
+
+def absent(source: Source, *patterns: str, **changes: Any) -> tuple[list[str], dict[str, str]]:
+    side = {"client_config": {"bootstrap.servers": "x:1", "security.protocol": "PLAINTEXT"}}
+    mirror = {"topics": ["items"], "groups": list(patterns), **changes}
+    request = parse({"source": side | {"alias": "a"}, "target": side | {"alias": "b"}, "mirror": mirror}, {})
+    denied: dict[str, str] = {}
+    return reading.absent(cast("Cluster", source), request, denied), denied
+
+
+NOBODYS = "rt-inventory-verification"
+
+
+@pytest.mark.parametrize(
+    ("patterns", "listed", "asked"),
+    [
+        (("orders",), ["orders"], []),
+        (("orders",), [], ["orders"]),
+        ((".*",), ["orders"], [NOBODYS]),
+        ((r"orders\..*", "bill-.*"), ["orders.eu"], [f"bill-{NOBODYS}", f"orders.{NOBODYS}"]),
+        (("orders|bills",), ["orders"], []),
+        (("orders|bills",), ["others"], [NOBODYS]),
+    ],
+)
+def test_a_group_that_nobody_has_shows_whether_all_of_a_pattern_are_listed(
+    patterns: tuple[str, ...], listed: list[str], asked: list[str]
+) -> None:
+    source = Source(listed)
+    _, denied = absent(source, *patterns)
+    assert (source.asked, denied) == (asked, {})
+
+
+def test_nobody_knows_which_groups_are_absent_where_some_may_be_hidden() -> None:
+    found, denied = absent(Source(["orders"], [f"bill-{NOBODYS}"]), "orders", "bill-.*", "gone")
+    assert (found, denied) == ([], {"": "may not Describe the cluster. It may not see those of bill-.*."})
+    assert absent(Source(["orders"]), "orders", "bill-.*", "gone") == (["gone"], {})
+
+
+def test_a_group_that_the_mirror_leaves_out_is_not_asked_for() -> None:
+    source = Source(["orders"])
+    absent(source, "rt-.*", "orders", groups_exclude=["rt-.*"])
+    assert source.asked == []
