@@ -1,13 +1,17 @@
-"""Files that take the place of others as a whole: on a full disk the earlier ones stay, and no half of a new one."""
+"""Files that take the place of others as a whole, by one process at a time; on a full disk the earlier ones stay."""
 
+import errno
+import fcntl
 import os
 import secrets
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 PRIVATE = 0o600
+LOCK_S, LOOK_S = 10.0, 0.05
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
@@ -50,6 +54,31 @@ def replace_text(path: Path, text: str, *, new_mode: int | None = None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = path.stat().st_mode & 0o777 if path.exists() else new_mode
     replace_files([NewFile(path=path, parts=[text], mode=mode)])
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other processes that do the same out of a folder while the block reads and replaces files in it.
+
+    The kernel opens it again however the process ends. Raises OSError if another does not leave it within LOCK_S.
+    """
+    with _naming(folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        end = time.monotonic() + LOCK_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise TimeoutError(
+                        errno.ETIMEDOUT, f"another process writes there for {LOCK_S:.0f} s", str(folder)
+                    ) from None
+            time.sleep(LOOK_S)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from contract.files import replace_text
+from contract.files import alone_in, replace_text
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pulumi.events import Resource
@@ -115,15 +115,16 @@ def change_mirror(file: Path, mirror: str, values: Values) -> None:
 def edit(file: Path, change: Callable[[str], str], refusal: str) -> None:
     """Replace the text of a stack file by what `change` makes of it; line ends stay what they are.
 
-    Raises OpsError: with `refusal` if `change` raises ValueError or YAMLError, for then it cannot be done in place; or
-    if the file cannot be written.
+    Commands that edit a file at the same time lose nothing of each other's. Raises OpsError: with `refusal` if `change`
+    raises ValueError or YAMLError, for then it cannot be done in place; or if the file cannot be written.
     """
     try:
-        with file.open(encoding="utf-8", newline="") as opened:
-            before = opened.read()
-        after = change(before)
-        if after != before:
-            replace_text(file, after)
+        with alone_in(file.resolve().parent):
+            with file.open(encoding="utf-8", newline="") as opened:
+                before = opened.read()
+            after = change(before)
+            if after != before:
+                replace_text(file, after)
     except (ValueError, yaml.YAMLError):
         raise OpsError(f"file {file}: {refusal}") from None
     except OSError as error:

@@ -4,20 +4,18 @@ index.html shows the mirrors with their trend, and their runs, newest first. Run
 entry. The reports are not owned here: their folders may be replaced or deleted.
 """
 
-import fcntl
 import json
 import math
 import os
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from contract.files import NewFile, replace_files
+from contract.files import NewFile, alone_in, replace_files
 from kafka.errors import visible
 from spark.report import html
 from spark.report.html import templates
@@ -57,7 +55,6 @@ VERSION = 1
 FILES_MAX = 5_000  # report.json that are looked for when there is no index
 FILE_MIB_MAX = 64
 DEPTHS = ("report.json", "*/report.json", "*/*/report.json")
-LOCK_S, LOOK_S = 10.0, 0.05
 
 
 def add(folder: Path, result: Mapping[str, Any], report: Path) -> list[Run]:
@@ -67,7 +64,7 @@ def add(folder: Path, result: Mapping[str, Any], report: Path) -> list[Run]:
     index in time.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone_in(folder):
+    with alone_in(folder):
         _require_own(folder)
         runs = merged([run_of(result, _path(report, folder)), *read(folder)])
         document = {"version": VERSION, "runs": [asdict(run) for run in runs]}
@@ -133,25 +130,6 @@ def _scanned(folder: Path) -> list[Run]:
 
 def _path(report: Path, folder: Path) -> str:
     return Path(os.path.relpath(report.resolve(), folder.resolve())).as_posix()
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep other runs out of a folder's index; raises OSError if another does not leave it within LOCK_S."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        end = time.monotonic() + LOCK_S
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise OSError(f"another run writes it for {LOCK_S:.0f} s") from None
-            time.sleep(LOOK_S)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 RUNS_MAX = 200

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from contract import files
 from spark.command import main
 from spark.report import html, index
 from spark.report.index import RUNS_MAX, Run, merged, parse, run_of
@@ -182,8 +183,8 @@ def test_runs_that_end_at_the_same_time_lose_no_entry_and_readers_see_whole_file
 
 
 def test_an_index_that_another_run_does_not_leave_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "LOCK_S", 0.2)
-    with index._alone_in(tmp_path), pytest.raises(OSError, match="another run"):
+    monkeypatch.setattr(files, "LOCK_S", 0.2)
+    with files.alone_in(tmp_path), pytest.raises(OSError, match="another process writes there for"):
         leave(tmp_path, document(), "a")
 
 

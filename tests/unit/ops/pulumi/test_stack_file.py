@@ -1,11 +1,15 @@
 """A setting changes in the stack file's text, one of a mirror or a whole one, and nothing else of the text does."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
 
+from contract import files
 from ops.errors import OpsError
+from ops.pulumi import stack_file
 from ops.pulumi.stack_file import change_mirror, change_setting, changed, with_setting
 from sandbox.state import PROJECT
 from tests.support.stack_files import shipped
@@ -134,6 +138,35 @@ def test_a_link_to_the_file_stays_a_link_and_the_file_keeps_its_mode(tmp_path: P
     assert link.is_symlink()
     assert file.stat().st_mode & 0o777 == 0o640
     assert "target" in file.read_text(encoding="utf-8")
+
+
+def test_edits_at_the_same_time_lose_nothing_of_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "Pulumi.stg.yaml"
+    file.write_text("config: []\n")
+    monkeypatch.setattr(files, "LOOK_S", 0.001)
+
+    def add(name: str) -> None:
+        def change(text: str) -> str:
+            time.sleep(0.005)  # others begin meanwhile
+            return f"{text}# {name}\n"
+
+        stack_file.edit(file, change, "")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, map(str, range(16))))
+    assert sorted(file.read_text().splitlines()) == sorted(["config: []", *(f"# {number}" for number in range(16))])
+
+
+def test_a_file_that_another_command_does_not_leave_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "Pulumi.stg.yaml"
+    file.write_text("config: []\n")
+    monkeypatch.setattr(files, "LOCK_S", 0.1)
+    with (
+        files.alone_in(tmp_path),
+        pytest.raises(OpsError, match=r"\(another process writes there for"),
+    ):
+        stack_file.edit(file, lambda text: f"{text}#\n", "")
+    assert file.read_text() == "config: []\n"
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
