@@ -187,7 +187,7 @@ class Failover:
         source = self.pair.source()
         try:
             source.connect(stranded_records.ANSWERS_WITHIN_S)
-            left = None if copied is None else self._left_behind(source, copied)
+            left = None if copied is None else stranded_records.left_behind(source, copied, self.pair.request)
         except ClusterError as error:  # also one that answers in part only: it shall keep nobody from going on
             return {"notMirrored": None, "why": str(error)}
         if left is None:
@@ -227,6 +227,7 @@ class Failover:
         if SWITCHING not in self.journal.steps:
             if self.options.path == PLANNED:
                 self._require_at_rest()
+                self._follow_groups()
             self._require_stopped_since()
             self.journal.done(SWITCHING, {})
         elif left := self._stranded()["stranded"]:  # applications may be at the target: there is no way back
@@ -285,7 +286,7 @@ class Failover:
         if copied is None:
             return {"stranded": None, "why": "the mirror's position is not known"}
         return stranded_records.found_or_unknown(
-            source, lambda: self._left_behind(source, draining.read_places(copied))
+            source, lambda: stranded_records.left_behind(source, draining.read_places(copied), self.pair.request)
         )
 
     def _require_at_rest(self) -> None:
@@ -301,6 +302,14 @@ class Failover:
             f"{draining.named(grown)}). {f'These may write: {who}. ' if who else ''}The mirror runs again. Stop the "
             "producers and run the command again."
         )
+
+    def _follow_groups(self) -> None:
+        """Set the groups' offsets once more if groups have moved at the source since that was done."""
+        noted = self.journal.steps["offsets"]
+        where = translation.standing(connected(self.pair.source()), self.mirror)
+        if noted.get("stood", where) != where:
+            self.say(f"  groups have moved at {self.pair.name_of('source')} since their offsets were set")
+            self.journal.done("offsets", {**noted, **self.offsets()})
 
     def _require_stopped_since(self) -> None:
         """Raise OpsError if the copies grew since the mirror was stopped, though applications are not there yet."""
@@ -323,14 +332,16 @@ class Failover:
     def _planned_offsets(self, target: Cluster) -> Facts:
         if self._has_follower and not self.options.exact and follower_pod.last_rounds(self.pair, self.say):
             self._prover.forget()
-        proof = self._prover.of_now(connected(self.pair.source()))
+        source = connected(self.pair.source())
+        where = translation.standing(source, self.mirror)
+        proof = self._prover.of_now(source)
         stood = proof.committed()
         self.scope.require_groups(stood)
         group_offsets.require_inactive(target, stood)
         costs, on_target = self._costs(proof), self._on(target)
         if not self.options.exact:
             set_now = on_target.set_synced(stood)
-            return {"groups": {group: {**costs.get(group, {}), **found} for group, found in set_now.items()}}
+            return {"groups": {one: {**costs.get(one, {}), **found} for one, found in set_now.items()}, "stood": where}
         groups: dict[str, Facts] = {}
         back: dict[str, Mapping[str, int]] = {}
 
@@ -344,7 +355,7 @@ class Failover:
             places, left = draining.format_places(offsets), on_target.left(offsets)
             noted = {"setBack": back[group]} if group in back else {}
             groups[group] = {"repeated": 0, "skipped": 0, "offsets": places, "left": left, **noted}
-        return {"groups": groups}
+        return {"groups": groups, "stood": where}
 
     def _costs(self, proof: translation.Proof) -> dict[str, dict[str, int]]:
         again, never = proof.cost("repeated"), proof.cost("skipped")
@@ -369,14 +380,6 @@ class Failover:
             why = str(error)
         self.say(f"  the mirror's position is not known: {why}")
         return None
-
-    def _left_behind(self, source: Cluster, copied: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        topics = source.topics(self.mirror.carries_topic, self.mirror.named_topics)
-        topic_partitions = [TopicPartition(one.name, number) for one in topics.values() for number in one.replicas]
-        ends = source.ends(topic_partitions, self.pair.request.limits.isolation)
-        starts = source.starts(topic_partitions)
-        left = {tp: ends[tp] - max(copied.get(tp, -1) + 1, starts[tp]) for tp in topic_partitions}
-        return {tp: offsets for tp, offsets in left.items() if offsets > 0}
 
     def _newest(self, target: Cluster) -> dict[str, str]:
         """Time of the newest copied record by topic, UTC."""

@@ -34,15 +34,17 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
     `workloads` and what belongs to them: `client_workloads.result`.
     `topics` failed over by themselves, None after a failover of the mirror; `active` is the side of the mirror.
     `pendingFence` is the reason why, after an unplanned one, the source is not fenced yet.
-    A group's `repeated` is None where the source could not be asked: at most `left`, which it
-    has to read on the target. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of
-    the application decides. `setBack` has the offsets by which a group was set back: after an unplanned failover to
-    what the mirror has translated, with exact offsets to these. After an unplanned one `mayBeSkipped` has the records
-    in front of an offset of which it has translated nothing.
+    A group's `repeated` is None where the source could not be asked: at most `left`, which it has to read on the
+    target. So are both costs after an unplanned one that goes on where a planned one had set the offsets: groups may
+    have moved since. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of the
+    application decides. `setBack` has the offsets by which a group was set back: after an unplanned failover to what
+    the mirror has translated, with exact offsets to these. After an unplanned one `mayBeSkipped` has the records in
+    front of an offset of which it has translated nothing.
     `translated`: whether it has translated anything of the group. `translationUnknown` says why nobody can tell.
     """
     steps = journal.steps
     planned = options.path == PLANNED
+    known_costs = planned or "stood" not in steps["offsets"]
     measured = {**steps.get("measure", {}), **steps["stop"]}
     left = steps["confirm"].get("stranded")
     lost = None if left is None else sum(left.values())
@@ -61,7 +63,8 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
         **client_workloads.result(steps),
         "newestMirrored": measured.get("newestMirrored"),
         "groups": {
-            group: {key: found.get(key) for key in ("repeated", "skipped", "left")}
+            group: {key: found.get(key) if known_costs else None for key in ("repeated", "skipped")}
+            | {"left": found.get("left")}
             | {"withoutPosition": found.get("withoutPosition") or []}
             | {key: found.get(key) or {} for key in ("setBack", "mayBeSkipped")}
             | {"translated": found.get("translated", True)}

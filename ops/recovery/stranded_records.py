@@ -51,6 +51,15 @@ def not_copied(
     return stranded, anew
 
 
+def left_behind(source: Cluster, copied: Offsets, request: Request) -> dict[TopicPartition, int]:
+    """Return the offsets by partition that lie behind the last one that was copied; all of those where none was."""
+    topics = source.topics(request.mirror.carries_topic, request.mirror.named_topics)
+    topic_partitions = [TopicPartition(one.name, number) for one in topics.values() for number in one.replicas]
+    ends, starts = source.ends(topic_partitions, request.limits.isolation), source.starts(topic_partitions)
+    left = {tp: ends[tp] - max(copied.get(tp, -1) + 1, starts[tp]) for tp in topic_partitions}
+    return {tp: offsets for tp, offsets in left.items() if offsets > 0}
+
+
 def found_or_unknown(side: Cluster, count: Callable[[], Offsets]) -> Facts:
     """Return `stranded`, offsets by partition; None and the reason, `why`, if a side does not answer in full.
 

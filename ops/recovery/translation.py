@@ -3,6 +3,8 @@
 Owns running the job for its positions and reading them. Does not own how the job finds them.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.report_rows import columns
+from contract.verification_request import Mirror
 from kafka.cluster import Cluster
 from kafka.errors import ClusterError, DeniedError
 from kafka.topic_partition import TopicPartition
@@ -230,6 +233,21 @@ def _without_waiting(plan: verify.Plan) -> verify.Plan:
     limits = {**plan.request["limits"], "mirror_wait_seconds": _STOPPED_WAIT_S}
     quiet = _without_canary(plan)
     return replace(quiet, request={**quiet.request, "limits": limits})
+
+
+def standing(source: Cluster, mirror: Mirror) -> str:
+    """Return a digest of where the mirrored groups stand at the source, by which a later one shows that they moved.
+
+    A group whose offsets this user may not read does not count. Raises ClusterError.
+    """
+    carried = sorted(group for group in source.group_states() if mirror.carries_group(group))
+    at = source.group_offsets(carried, {})
+    found = hashlib.sha256()
+    for group in sorted(at):
+        for tp in sorted(at[group]):
+            if mirror.carries_topic(tp.topic):
+                found.update(json.dumps([group, *tp, at[group][tp]]).encode())
+    return found.hexdigest()
 
 
 def _moved(proof: Proof, source: Cluster, pair: MirrorContext) -> list[str]:

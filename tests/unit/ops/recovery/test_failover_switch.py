@@ -1,5 +1,6 @@
 """The switch of a failover: what keeps it from beginning, how it goes on, what was written to the source meanwhile."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -199,3 +200,43 @@ def test_the_result_says_what_was_lost_and_what_is_read_again(sides: Sides, path
     }
     assert found["newestMirrored"] == ({"items": "then"} if path == UNPLANNED else None)
     assert "switching" not in found["seconds"]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_groups_that_moved_at_the_source_since_their_offsets_were_set_are_set_again(sides: Sides, exact: bool) -> None:
+    done = work(exact=exact, **STOPPED, **DRAINED)
+    done.journal.done("offsets", {**done.offsets(), "seconds": 1.0})
+    said = list[str]()
+    done.say = said.append
+    moved = tuple({**row, "lowest": row["lowest"] + 1, "repeated": 5} for row in sides.proof.positions)
+    sides.proof = replace(sides.proof, positions=moved)
+    sides.source.held["orders"][STORE] = 3
+    done.switch()
+    offsets = done.journal.steps["offsets"]
+    assert offsets["groups"]["orders"]["repeated"] == (0 if exact else 10)
+    assert sides.target.held["orders"] == ({ITEMS: 13, STORE: 3} if exact else {ITEMS: 8})
+    assert offsets["seconds"] == 1.0
+    assert said == [
+        "  groups have moved at rt-inventory-dev since their offsets were set",
+        *(["  group orders: exact in 2 partitions"] if exact else []),
+    ]
+
+
+def test_groups_that_stand_where_they_did_are_not_set_again(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = work(exact=True, **STOPPED, **DRAINED)
+    done.journal.done("offsets", done.offsets())
+    monkeypatch.setattr(done, "offsets", lambda: pytest.fail("they are set already"))
+    sides.source.held["orders"][TopicPartition("local", 0)] = 7  # which the mirror does not carry
+    done.switch()
+    assert sides.ups == ["mm2"]
+
+
+def test_nobody_knows_what_groups_repeat_if_the_source_is_given_up_after_their_offsets_were_set(sides: Sides) -> None:
+    planned = work(exact=True, **STOPPED, **DRAINED)
+    facts = planned.offsets()
+    confirmed = {"active": "target", "clientsSecret": None, "stranded": {}}
+    steps = {**STOPPED, "offsets": facts, "switch": {"switchedAt": "then"}, "confirm": confirmed}
+    for path, cost in ((PLANNED, 0), (UNPLANNED, None)):
+        done = work(path, **steps)
+        found = failover_result.result(done.pair, done.options, done.journal)["groups"]["orders"]
+        assert (found["repeated"], found["skipped"], found["left"]) == (cost, cost, 3)
