@@ -21,7 +21,7 @@ from spark.comparison import comparer as comparison
 from spark.comparison import translation
 from spark.comparison.classification import records_behind
 from spark.comparison.findings import cleaned_warnings, contents, sample_offsets, with_contents
-from spark.comparison.offset_ranges import OffsetRange
+from spark.comparison.offset_ranges import OffsetRange, cleaned_copies
 from spark.comparison.reading import SessionError
 from spark.comparison.retention import expired_meanwhile, overtaken
 from spark.comparison.spark_session import SessionStart
@@ -179,7 +179,7 @@ class _Run:
             *(request, self.source, self.target, context.source_topics, context.target_topics, self.starts, context.cut)
         )
         counted = ((TopicPartition(one.target_topic, one.partition), one.target_counts_from) for one in offset_ranges)
-        context.warnings += mirror_position.older_records(counted)
+        context.warnings += [*mirror_position.older_records(counted), *cleaned_copies(offset_ranges)]
         try:
             mirror_makers = comparison.positions_to_translate(request, groups, self.cut)
             ours = [one for one in offset_ranges if one.topic_partition in self.starts]

@@ -245,6 +245,17 @@ def _fewer(windows: Sequence[Window]) -> list[Window]:
     return found
 
 
+def cleaned_copies(offset_ranges: Iterable[OffsetRange]) -> list[str]:
+    """Return a line for each topic of which only the copy is compacted: what its log cleaner removed is not named."""
+    found = {
+        one.topic: f"target topic {one.target_topic} is compacted, and topic {one.topic} of the source is not: "
+        "records that its log cleaner removed, all but the last of a key, are not named as lost"
+        for one in offset_ranges
+        if one.cleaned_at_target and not one.cleaned_at_source
+    }
+    return list(found.values())
+
+
 DIFFERING_MAX = 4  # windows of a partition that are read record by record
 SHIFTS_MAX = 8  # each different shift is a reading of its own to plan
 Sums = Mapping[int, WindowSum]

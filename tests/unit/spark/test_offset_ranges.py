@@ -10,6 +10,7 @@ from kafka.cluster import Cluster, Topic
 from kafka.errors import ClusterError, Refusals
 from kafka.mirror_position import CutState
 from kafka.topic_partition import TopicPartition
+from spark.comparison.offset_ranges import OffsetRange, cleaned_copies
 from spark.run_context import ranges_to_read
 
 PLACE = TopicPartition("items", 0)
@@ -125,3 +126,28 @@ def test_a_log_that_ends_in_front_of_the_cut_is_an_error() -> None:
     assert found.cut == 90
     with pytest.raises(ClusterError, match=r"the log of items-0 must not end in front of the cut \(got 90, "):
         ranges_to_read(request, source, target, topics, topics, {PLACE: 0}, CutState({PLACE: 91}))
+
+
+@pytest.mark.parametrize(
+    ("at_source", "at_target", "warned"),
+    [(False, False, False), (True, True, False), (True, False, False), (False, True, True)],
+)
+def test_a_copy_that_only_the_target_compacts_is_warned_of_once(at_source: bool, at_target: bool, warned: bool) -> None:
+    ranges = [
+        OffsetRange(
+            topic="items",
+            partition=number,
+            source_start=0,
+            cut=10,
+            source_end=10,
+            target_topic="a.items",
+            target_start=0,
+            target_end=10,
+            cleaned_at_source=at_source,
+            cleaned_at_target=at_target,
+        )
+        for number in range(2)
+    ]
+    found = cleaned_copies(ranges)
+    assert len(found) == warned
+    assert all("target topic a.items is compacted, and topic items of the source is not" in line for line in found)
