@@ -44,6 +44,7 @@ from ops.recovery import (
     target_fence,
 )
 from ops.recovery.failover_command import DRAIN_S
+from ops.recovery.fence import FENCING
 from ops.recovery.fencing import FORESEEN, STEP
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext
@@ -130,7 +131,7 @@ def command(
             with _no_fence_left(work, dry_run=dry_run):
                 with reading("both clusters and the mirror"):
                     seen = snapshot.collect(known, os.environ)
-                require_possible(seen, journal)
+                require_possible(seen, journal, opens=at_source is not None)
                 if not journal.may_have_changed:
                     pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
                 if at_source is not None and STEP not in journal.steps:
@@ -233,21 +234,24 @@ class FailbackPlan:
         return Group(Text(word, "bold"), screen, steps_table(self.steps, self.journal), *notes)
 
 
-def require_possible(seen: MirrorSnapshot, journal: Journal) -> None:
-    """Raise OpsError with everything that keeps a failback from beginning, or from going on; nothing is changed."""
+def require_possible(seen: MirrorSnapshot, journal: Journal, *, opens: bool = True) -> None:
+    """Raise OpsError with everything that keeps a failback from beginning, or from going on; nothing is changed.
+
+    `opens`: it has the fence of the source in reach, and takes it down.
+    """
     problems = [
         f"{side.role} {side.name}: must be usable for a failback. {side.problem}"
         for side in (seen.source, seen.target)
         if side.problem is not None
     ]
     if journal.begins("failback"):  # of one under way it was judged then who is active: it may have changed
-        problems += _problems(seen, journal)
+        problems += _problems(seen, journal, opens=opens)
     if problems:
         end = "\nNothing was changed." if journal.begins("failback") else ""
         raise OpsError("\n".join(problems) + end)
 
 
-def _problems(seen: MirrorSnapshot, journal: Journal) -> list[str]:
+def _problems(seen: MirrorSnapshot, journal: Journal, *, opens: bool) -> list[str]:
     known, problems = seen.pair, []
     if known.active != "target" and (split := known.failed_over) is not None:
         return [
@@ -280,6 +284,12 @@ def _problems(seen: MirrorSnapshot, journal: Journal) -> list[str]:
         problems.append(
             f"ConfigMap {journal.namespace}/{journal.name}: must record how far the mirror had copied (got nothing: "
             f"its position could not be read then). {_MIRROR_AGAIN}"
+        )
+    if not opens and FENCING in (entry.get("steps") or {}):
+        problems.append(
+            f"source {known.name_of('source')}: the fence of the failover must be in reach (got none), for without it "
+            "applications could write at neither side once the source is active. Leave --without-fence out, and give "
+            "access to the source's stack file and Kubernetes cluster."
         )
     return problems
 

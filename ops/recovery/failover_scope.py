@@ -8,7 +8,7 @@ clients stays. Does not own the steps (`failover.py`), nor which topics (`topic_
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from kubernetes import client
 
@@ -241,10 +241,15 @@ class SomeTopics:
         """Write what the mirror leaves out into its resource, as Pulumi's next `up` does, and wait for the operator."""
         resource = self.pair.resource
         place = resource.api_version, resource.kind, resource.namespace, resource.name
-        with kubernetes(self.environment, resource.context) as api:
-            flows = [_without_none({**each, **self._exclusions()}) for each in self._live(api)]
+        excluded = self._exclusions()
+
+        def change(live: Mapping[str, Any]) -> dict[str, Any]:
+            flows = [_without_none({**each, **excluded}) for each in live["spec"]["mirrors"]]
             self.journal.require_held()
-            kubernetes_access.apply_spec(api, *place, {"mirrors": flows})
+            return {"mirrors": flows}
+
+        with kubernetes(self.environment, resource.context) as api:
+            kubernetes_access.change_spec(api, *place, change)
         wait_until_ready(resource, self.environment, self.say)
 
     def _exclusions(self) -> dict[str, str | None]:

@@ -340,14 +340,21 @@ def unread(pair: MirrorContext, why: str | None) -> FenceStatus | None:
 def carry_out_declared(pair: MirrorContext, environment: Mapping[str, str], log: Callable[[str], None]) -> list[str]:
     """Fence a source that takes writes although a failover has declared its fence; return the users that changed.
 
-    Nothing is done while a failover or failback is under way, and without a fence in the journal. Raises OpsError.
+    Nothing is done while a failover or failback is under way, and without a fence in the journal. Raises OpsError, also
+    if the journal has changed by the time of a change: this process has no Lease, and may have been suspended.
     """
-    journal = Journal.load(pair.resource.namespace, pair.mirror, environment, pair.resource.context)
+    place = pair.resource.namespace, pair.mirror, environment, pair.resource.context
+    journal = Journal.load(*place)
+
+    def require_unchanged() -> None:
+        if Journal.load(*place).entry != journal.entry:
+            raise OpsError(f"mirror {pair.mirror}: a failover or failback has gone on since; nothing is fenced here.")
+
     entry = journal.entry or {}
     if journal.under_way:  # what it begins with has changed nothing yet, or nothing is done here
         entry = entry.get("before") or {}
     noted = (entry.get("steps") or {}).get(FENCING)
-    found, _ = fence.at_source(pair, pair.project, environment, log)
+    found, _ = fence.at_source(pair, pair.project, environment, log, require_unchanged)
     if journal.may_have_changed or noted is None or found is None or entry["command"] != "failover":
         return []
     return found.put_up(fence.made(noted), ANSWERS_WITHIN_S)

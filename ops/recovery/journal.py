@@ -211,18 +211,19 @@ class Journal:
     def done(self, step: str, facts: Mapping[str, Any]) -> None:
         """Note that a step of the operation under way is done, with what it learned."""
         entry = self.entry or {"steps": {}}
-        entry["steps"][step] = {**facts, "finishedAt": now()}
-        self.entry = entry
-        self._write()
+        self._replace({**entry, "steps": {**entry["steps"], step: {**facts, "finishedAt": now()}}})
 
     def finish(self) -> None:
         """Note that all steps are done."""
-        before = self.entry
-        self.entry = {**(before or {}), "finishedAt": now(), "at": None}
+        self._replace({**(self.entry or {}), "finishedAt": now(), "at": None})
+
+    def _replace(self, entry: Facts) -> None:
+        """Write another entry in place of the one that there is, which stays if that fails: nobody else sees more."""
+        before, self.entry = self.entry, entry
         try:
             self._write()
         except BaseException:
-            self.entry = before  # nobody else can see that it has finished
+            self.entry = before
             raise
 
     def _write(self) -> None:

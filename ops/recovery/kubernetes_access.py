@@ -45,7 +45,7 @@ PULUMI = "pulumi-kubernetes"
 NEW_MANAGER = f"{PULUMI}-break-glass"
 """Of an object that Pulumi has not made yet, or made without server-side apply."""
 _APPLY = "application/apply-patch+yaml"
-_MISSING = 404
+_MISSING, _CONFLICT = 404, 409
 Object = dict[str, Any]
 
 
@@ -229,15 +229,45 @@ def apply_spec(
     api: client.ApiClient, api_version: str, kind: str, namespace: str, name: str, fields: Mapping[str, Any]
 ) -> None:
     """Replace fields of the `spec` of a custom resource that exists; None removes one. Raises ApiException."""
+    change_spec(api, api_version, kind, namespace, name, lambda _: fields)
+
+
+def change_spec(
+    api: client.ApiClient,
+    api_version: str,
+    kind: str,
+    namespace: str,
+    name: str,
+    change: Callable[[Object], Mapping[str, Any] | None],
+) -> None:
+    """Replace fields of the `spec` of a custom resource that exists by what `change` makes of it as it is now.
+
+    `change` returns the fields, None as a value removes one; it returns None if nothing is to be changed, and may raise
+    to forbid it. It is called again if somebody else has changed the resource since: nobody's change is lost. Raises
+    ApiException, also if that goes on for `TRIED_WITHIN_S`.
+    """
     group, _, version = api_version.rpartition("/")
     custom, place = client.CustomObjectsApi(api), (group, version, namespace, f"{kind.lower()}s", name)
-    live = custom_object(api, api_version, kind, namespace, name)
-    body, manager = _applied_as(live, api_version, kind, namespace, name)
-    spec = {**(body.get("spec") or {}), **fields}
-    body = {**body, "spec": {key: value for key, value in spec.items() if value is not None}}
-    custom.patch_namespaced_custom_object(
-        *place, body, field_manager=manager, force=True, _content_type=_APPLY, _request_timeout=CALL_WITHIN_S
-    )
+    end = time.monotonic() + TRIED_WITHIN_S
+    while True:
+        live = custom_object(api, api_version, kind, namespace, name)
+        fields = change(live)
+        if fields is None:
+            return
+        body, manager = _applied_as(live, api_version, kind, namespace, name)
+        spec = {**(body.get("spec") or {}), **fields}
+        metadata = {**body["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
+        body = {**body, "metadata": metadata, "spec": {key: one for key, one in spec.items() if one is not None}}
+        try:
+            custom.patch_namespaced_custom_object(
+                *place, body, field_manager=manager, force=True, _content_type=_APPLY, _request_timeout=CALL_WITHIN_S
+            )
+        except ApiException as error:
+            if error.status != _CONFLICT or time.monotonic() >= end:
+                raise
+            time.sleep(POLL_S)
+        else:
+            return
 
 
 def _applied_as(

@@ -6,6 +6,7 @@ written (`settings/fence.py`), nor the patch itself (`kubernetes_access.py`).
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from kubernetes import client
@@ -55,16 +56,19 @@ class UserRights:
             live = self._live(api, after) if wanted else {}
             changed = [name for name in wanted if name in live]
             for name in changed:
-                rules = merged(_granted(live[name]), *wanted[name])
-                if rules == _granted(live[name]):
-                    continue
-                self.require_permission()
-                authorization = {"type": "simple", "acls": rules} if rules else None
                 place = after.platform.api, _KIND, after.cluster.namespace, name
-                kubernetes_access.apply_spec(api, *place, {"authorization": authorization})
+                kubernetes_access.change_spec(api, *place, partial(self._authorized, *wanted[name]))
         for name in changed:
             wait_until_ready(self._resource(after, name), self.environment, self.log, within_s)
         return changed
+
+    def _authorized(self, before: list[Rule], after: list[Rule], user: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The authorization that a KafkaUser gets, None if it has it; also another command may have changed it."""
+        rules = merged(_granted(user), before, after)
+        if rules == _granted(user):
+            return None
+        self.require_permission()
+        return {"authorization": {"type": "simple", "acls": rules} if rules else None}
 
     def missing(self, before: Stack, after: Stack) -> dict[str, list[Rule]]:
         """Return the rules that users do not have although `after` declares them and `before` does not.

@@ -1,7 +1,7 @@
 """An API server that holds Secrets and custom resources, with server-side apply and an operator that is content."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
@@ -13,19 +13,31 @@ MANAGER = "pulumi-kubernetes-1a2b3c4d"
 
 @dataclass
 class AppliedObjects(ApiServer):
-    """Objects by plural and name. Each apply takes away what its manager had and no longer has."""
+    """Objects by plural and name. Each apply takes away what its manager had and no longer has.
+
+    One that names a resourceVersion which the object no longer has is answered by 409, as kube-apiserver 1.34 does.
+    `before_apply` acts before each.
+    """
 
     resource: Object = field(default_factory=dict)
     objects: dict[tuple[str, str], Object] = field(default_factory=dict)
     managers: list[str] = field(default_factory=list)
     ready: bool = True
+    before_apply: Callable[[Object], None] = lambda _: None
+    changes: int = 0
 
     def hold(self, plural: str, document: Mapping[str, Any], manager: str = MANAGER) -> None:
         """Hold an object as a manager has applied it."""
         held = copy.deepcopy(dict(document))
         held["metadata"]["managedFields"] = [_entry(manager, held)]
+        self.touch(held)
         self.objects[plural, held["metadata"]["name"]] = held
         self._observe(held)
+
+    def touch(self, held: Object) -> None:
+        """Give an object another version, as each change does."""
+        self.changes += 1
+        held["metadata"]["resourceVersion"] = str(self.changes)
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         plural, *rest = path.partition("/namespaces/")[2].split("/")[1:]
@@ -36,6 +48,10 @@ class AppliedObjects(ApiServer):
         if method == "PATCH":
             query = parse_qs(self.query)
             assert query["force"][0].lower() == "true"
+            self.before_apply(held or {})
+            version = body["metadata"].get("resourceVersion")
+            if version is not None and version != (held or {})["metadata"]["resourceVersion"]:
+                return 409, {"message": "the object has been modified"}
             held = self._apply(held, body, query["fieldManager"][0])
             self.objects[plural, name] = held
             self._observe(held)
@@ -51,6 +67,7 @@ class AppliedObjects(ApiServer):
         _merge(found, body)
         others = [entry for entry in entries if entry["manager"] != manager]
         found["metadata"]["managedFields"] = [*others, _entry(manager, body)]
+        self.touch(found)
         if (held or {}).get("spec") != found.get("spec"):
             found["metadata"]["generation"] = found["metadata"].get("generation", 1) + 1
         return found

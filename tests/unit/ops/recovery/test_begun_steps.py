@@ -69,3 +69,23 @@ def test_an_operation_whose_end_could_not_be_written_has_not_finished(monkeypatc
     with pytest.raises(OpsError, match="no answer"):
         journal.finish()
     assert journal.under_way
+
+
+@pytest.mark.parametrize("interrupted", [OpsError("no answer"), KeyboardInterrupt()])
+def test_a_step_that_could_not_be_noted_is_not_done(
+    monkeypatch: pytest.MonkeyPatch, interrupted: BaseException
+) -> None:
+    """A fence is taken down unless the switch is noted: memory must not know more than the cluster."""
+
+    def no_answer() -> None:
+        raise interrupted
+
+    journal = begun("drain")
+    before = dict(journal.steps)
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "_write", no_answer)
+        with pytest.raises(type(interrupted)):
+            journal.done("switching", {})
+    assert journal.steps == before
+    journal.done("switching", {})
+    assert "switching" in journal.steps

@@ -26,7 +26,7 @@ CLIENTS = {"source": "rt-inv-dev-user", "target": "shop"}
 USERS = [{"name": "writer"}, {"name": "shop", "aclSets": [{"set": "producer", "topics": ["items"]}]}]
 PLURALS = {"v1:Secret": "secrets", "v1:KafkaMirrorMaker2": "kafkamirrormaker2s", "v1:KafkaUser": "kafkausers"}
 CREDENTIALS = {"writer": "generated-password", "shop": "generated-password"}
-OURS = {"managedFields", "generation"}
+OURS = {"managedFields", "generation", "resourceVersion"}
 
 
 def settings(**changed: Any) -> dict[str, Any]:

@@ -83,6 +83,44 @@ def test_rules_that_nobody_has_declared_are_left_alone(source: Source) -> None:
     assert source.specs()[APPLICATION]["authorization"]["acls"] == before
 
 
+def test_what_another_command_changes_at_the_same_time_stays(source: Source) -> None:
+    """Two mirrors of one source fail over at once: each has a Lease of its own, and both change its users."""
+    others = {"type": "deny", "resource": {"type": "topic", "name": "other"}, "operations": ["Write"], "host": "*"}
+    left = [APPLICATION]
+
+    def another_command(held: dict[str, Any]) -> None:
+        if left and held["metadata"]["name"] == APPLICATION:
+            left.clear()
+            held["spec"]["authorization"]["acls"].append(others)
+            source.server.touch(held)
+
+    source.server.before_apply = another_command
+    source.fence().put_up(FENCE)
+    found = source.specs()[APPLICATION]["authorization"]["acls"]
+    assert not left
+    assert others in found
+    assert [rule["type"] for rule in found[-4:]] == ["deny"] * 4
+
+
+def test_a_process_that_was_suspended_in_front_of_its_change_asks_for_permission_again(source: Source) -> None:
+    before, asked = source.specs(), list[int]()
+
+    def permitted_once() -> None:
+        asked.append(len(asked))
+        if source.server.changes != changes:
+            raise OpsError("the Lease is lost")
+
+    def another_command(held: dict[str, Any]) -> None:
+        source.server.touch(held)
+
+    fencing, _ = fence.at_source(known(), source.folder, source.environment, print, permitted_once)
+    assert fencing is not None
+    source.server.before_apply, changes = another_command, source.server.changes
+    with pytest.raises(OpsError, match="the Lease is lost"):
+        fencing.put_up(FENCE)
+    assert (source.specs(), source.server.managers) == (before, [])
+
+
 def test_only_what_differs_between_two_declarations_changes() -> None:
     one, two, three, other = ({"rule": name} for name in ("one", "two", "three", "other"))
     assert merged([one, two], [one, two], [one, three]) == [one, three]

@@ -120,6 +120,16 @@ def test_a_declared_fence_is_carried_out_if_nothing_else_is_under_way(
     assert FENCING in FAILED_OVER["steps"]
 
 
+def test_a_process_that_wakes_up_after_a_failback_fences_nothing(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter([FAILED_OVER, {**entry("failback", survey={}), "before": FAILED_OVER}])
+    monkeypatch.setattr(Journal, "load", lambda *_, **__: Kept(next(found)))
+    with pytest.raises(OpsError, match="has gone on since"):
+        fencing.carry_out_declared(of(source, active="target"), source.environment, print)
+    assert (source.specs(), source.declared) == (source.rendered(fenced=False), None)
+
+
 def test_watching_carries_it_out_and_survives_a_source_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[MirrorContext]()
 

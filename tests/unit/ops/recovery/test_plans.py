@@ -248,6 +248,15 @@ def test_all_that_keeps_a_failback_from_beginning_is_reported_together() -> None
     assert all(word in line for word, line in zip(words, lines, strict=True))
 
 
+def test_a_failback_that_could_not_open_what_the_failover_has_fenced_is_refused() -> None:
+    seen = observe(**BACK)
+    fenced = {**FAILED_OVER, "steps": {**FAILED_OVER["steps"], "fencing": {"topics": ["items"]}}}
+    failback_command.require_possible(seen, Kept(FAILED_OVER), opens=False)
+    failback_command.require_possible(seen, Kept(fenced), opens=True)
+    with pytest.raises(OpsError, match=r"the fence of the failover must be in reach.* Leave --without-fence out"):
+        failback_command.require_possible(seen, Kept(fenced), opens=False)
+
+
 def test_a_failback_under_way_asks_only_that_both_sides_answer() -> None:
     journal = Kept(entry("failback", finished=None))
     failback_command.require_possible(observe(known(active="source")), journal)

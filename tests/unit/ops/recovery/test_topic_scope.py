@@ -24,7 +24,7 @@ from tests.support.recovery_pair import Kept, Side, entry
 TOPICS = ["items", r"store\..*"]
 SHOP = {"name": "shop", "acls": [{"type": "topic", "names": ["*"], "operations": ["Read", "Write"]}]}
 PLURALS = {"v1:KafkaMirrorMaker2": "kafkamirrormaker2s", "v1:KafkaUser": "kafkausers"}
-OURS = {"managedFields", "generation"}
+OURS = {"managedFields", "generation", "resourceVersion"}
 EARLIER = FailedOver(topics=("items",), groups=("orders",))
 
 
