@@ -82,9 +82,8 @@ class AppliedObjects(ApiServer):
 
 def _entry(manager: str, document: Mapping[str, Any]) -> Object:
     own = {key: value for key, value in document.items() if key not in ("apiVersion", "kind", "status")}
-    own["metadata"] = {
-        key: value for key, value in own["metadata"].items() if key in ("labels", "annotations") and value
-    }
+    metadata = {key: value for key, value in own["metadata"].items() if key in ("labels", "annotations") and value}
+    own = {**own, "metadata": metadata} if metadata else {key: own[key] for key in own if key != "metadata"}
     return {"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": _fields(own)}
 
 
