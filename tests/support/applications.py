@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from .running_sandbox import Sandbox
 
 LOOK_S, SEND_EVERY_S, POLL_S = 0.5, 0.02, 0.2
+LEAVES_WITHIN_S = 15.0
 DELIVERED_WITHIN_MS = 4000
 
 
@@ -30,6 +31,7 @@ class Application:
         self._idle_since = time.monotonic()
         self._number = 0
         self._client: dict[str, Any] = self._look()
+        self._readers: list[threading.Thread] = []
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._follow, self._send, self._take)]
 
     def start(self) -> None:
@@ -50,9 +52,10 @@ class Application:
         """End both; nothing of them is left."""
         self._stopped.set()
         self._producing.clear()
-        for thread in self._threads:
+        threads = [*self._threads, *self._readers]
+        for thread in threads:
             thread.join(30)
-        assert not any(thread.is_alive() for thread in self._threads), "an application did not end"
+        assert not any(thread.is_alive() for thread in threads), "an application did not end"
 
     def idle(self, seconds: float = 4.0) -> bool:
         """Whether nothing was read for a while."""
@@ -113,23 +116,37 @@ class Application:
             self.acknowledged.add(message.key().decode())
 
     def _take(self) -> None:
+        """Read with one consumer for each side, in a thread of its own.
+
+        A commit that its broker had received when it was killed never returns (librdkafka's issue 3740). Such a reader
+        is left behind, as that of a process that is ended; it reads nothing more.
+        """
         while not self._stopped.is_set():
-            client = self._client
-            consumer = Consumer(
-                {
-                    **client,
-                    "group.id": self._group,
-                    "enable.auto.commit": False,
-                    "auto.offset.reset": "earliest",
-                    "session.timeout.ms": 6000,
-                }
-            )
-            consumer.subscribe([self._topic])
-            try:
-                while self._client["bootstrap.servers"] == client["bootstrap.servers"] and not self._stopped.is_set():
-                    self._hand_over(consumer)
-            finally:
-                consumer.close()
+            client, gone = self._client, threading.Event()
+            reader = threading.Thread(target=self._read, args=(client, gone), daemon=True)
+            self._readers.append(reader)
+            reader.start()
+            while self._client["bootstrap.servers"] == client["bootstrap.servers"] and not self._stopped.is_set():
+                time.sleep(POLL_S)
+            gone.set()
+            reader.join(LEAVES_WITHIN_S)
+
+    def _read(self, client: dict[str, Any], gone: threading.Event) -> None:
+        consumer = Consumer(
+            {
+                **client,
+                "group.id": self._group,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": 6000,
+            }
+        )
+        consumer.subscribe([self._topic])
+        try:
+            while not gone.is_set():
+                self._hand_over(consumer)
+        finally:
+            consumer.close()
 
     def _hand_over(self, consumer: Consumer) -> None:
         """Read a batch and commit it, so that what is read again is not this application's own doing."""

@@ -105,7 +105,7 @@ class Site:
         self.application.resume()
         wait_until("the application has written", lambda: self.application.acknowledged - before, READS_S)
         time.sleep(seconds)
-        self.rest()
+        self.rest(before)
         # A connector without groups has no task, and Connect goes on giving an earlier one's last state.
         wait_until("every task has a worker", lambda: "UNASSIGNED" not in self.task_states(), READS_S)
 
@@ -125,10 +125,19 @@ class Site:
         }[side]
         wait_until(f"the application is on the {side}", lambda: self.application.side == wanted, FOLLOWS_S)
 
-    def rest(self) -> None:
-        """Stop the producer and let the consumer read to the end."""
+    def rest(self, before: set[str] | None = None) -> None:
+        """Stop the producer and let the consumer read to the end; what was sent after `before`, for certain."""
         self.application.pause()
-        wait_until("the application has read everything", lambda: self.application.idle(3.0), READS_S)
+
+        def unread() -> set[str]:
+            return self.application.acknowledged - before - set(self.application.read) if before is not None else set()
+
+        wait_until(
+            "the application has read everything",
+            lambda: self.application.idle(3.0) and not unread(),
+            READS_S,
+            otherwise=lambda: f"{len(unread())} of its records are unread, on the side {self.application.side}",
+        )
 
     @property
     def source_brokers(self) -> list[str]:
