@@ -71,12 +71,12 @@ def groups(readings: ClusterReadings, mirror: Mirror) -> tuple[Mapping[str, str]
     cluster, states = readings.cluster, readings.group_states()
     if not mirror.sets_groups:
         return states, []
-    if hidden := hidden_patterns(cluster, mirror, states):
-        return states, [("Describe", f"the groups of {pattern}") for pattern in hidden]
+    lacks: list[Right] = [
+        ("Describe", f"the groups of {pattern}") for pattern in hidden_patterns(cluster, mirror, states)
+    ]
     if cluster.side.role == "source":
-        return states, []
+        return states, lacks
     carried = sorted(group for group in states if mirror.carries_group(group))[:GROUPS_MAX]
-    lacks: list[Right] = []
     if carried:
         futures = cluster.admin.describe_consumer_groups(
             carried, include_authorized_operations=True, request_timeout=CALL_DEADLINE_S

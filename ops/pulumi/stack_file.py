@@ -236,19 +236,28 @@ def _lines(node: yaml.Node | None, names: set[str]) -> Iterator[int]:
         yield node.start_mark.line + 1
 
 
-def change_setting(file: Path, key: str, value: Lists | None, comment: str) -> None:
-    """Write a setting that consists of lists, such as `fence`; None removes it. A comment stands behind its name.
+def change_setting(file: Path, key: str, change: Callable[[Lists], Lists | None], comment: str) -> None:
+    """Replace a setting that consists of lists, such as `fence`, by what `change` makes of it as it is at that moment.
 
-    Raises OpsError if the file is written in a form that cannot be changed in place, or cannot be written.
+    Without the setting `change` gets no lists; None removes it. A comment stands behind its name. Raises OpsError if
+    the file is written in a form that cannot be changed in place, or cannot be written.
     """
     name = f"{NAMESPACE}:{key}"
-    wanted = "without it" if value is None else json.dumps({name: value})
-    edit(
-        file,
-        lambda text: with_setting(text, name, value, comment),
-        f"{name} must stand below `config:` on lines of its own, to be changed there (got another form). Write it by "
-        f"hand ({wanted}), then run this again.",
-    )
+
+    def changed_text(text: str) -> str:
+        document = parse_yaml(text)
+        config = document.get(_CONFIG) if isinstance(document, dict) else None
+        value = change((config.get(name) if isinstance(config, dict) else None) or {})
+        try:
+            return with_setting(text, name, value, comment)
+        except (ValueError, yaml.YAMLError):
+            wanted = "without it" if value is None else json.dumps({name: value})
+            raise OpsError(
+                f"file {file}: {name} must stand below `config:` on lines of its own, to be changed there (got another "
+                f"form). Write it by hand ({wanted}), then run this again."
+            ) from None
+
+    edit(file, changed_text, f"{name} must be readable, to be changed there (got another form). Correct the file.")
 
 
 def with_setting(text: str, key: str, value: Lists | None, comment: str) -> str:

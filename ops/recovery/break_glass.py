@@ -262,8 +262,12 @@ class DirectChanges:
                 f"knows (got {value}, allowed {', '.join(of.specs)})."
             )
         log(f"  {of.kind} {of.namespace}/{of.name}: {of.depends_on} {value}")
-        self.require_permission()
-        kubernetes_access.apply_spec(api, of.api_version, of.kind, of.namespace, of.name, of.specs[value])
+
+        def wanted(_: Mapping[str, Any]) -> Mapping[str, Any]:
+            self.require_permission()
+            return of.specs[value]
+
+        kubernetes_access.change_spec(api, of.api_version, of.kind, of.namespace, of.name, wanted)
         return Resource(
             api_version=of.api_version, kind=of.kind, namespace=of.namespace, name=of.name, context=self.secret.context
         )

@@ -245,13 +245,19 @@ def require_possible(seen: MirrorSnapshot, journal: Journal, *, opens: bool = Tr
         if side.problem is not None
     ]
     if journal.begins("failback"):  # of one under way it was judged then who is active: it may have changed
-        problems += _problems(seen, journal, opens=opens)
+        problems += _problems(seen, journal)
+    if not opens and _leaves_fence(journal):
+        problems.append(
+            f"source {seen.pair.name_of('source')}: the fence of the failover must be in reach (got none), for with it "
+            "applications could write at neither side once the source is active. Leave --without-fence out, and give "
+            "access to the source's stack file and Kubernetes cluster."
+        )
     if problems:
         end = "\nNothing was changed." if journal.begins("failback") else ""
         raise OpsError("\n".join(problems) + end)
 
 
-def _problems(seen: MirrorSnapshot, journal: Journal, *, opens: bool) -> list[str]:
+def _problems(seen: MirrorSnapshot, journal: Journal) -> list[str]:
     known, problems = seen.pair, []
     if known.active != "target" and (split := known.failed_over) is not None:
         return [
@@ -285,13 +291,20 @@ def _problems(seen: MirrorSnapshot, journal: Journal, *, opens: bool) -> list[st
             f"ConfigMap {journal.namespace}/{journal.name}: must record how far the mirror had copied (got nothing: "
             f"its position could not be read then). {_MIRROR_AGAIN}"
         )
-    if not opens and FENCING in (entry.get("steps") or {}):
-        problems.append(
-            f"source {known.name_of('source')}: the fence of the failover must be in reach (got none), for without it "
-            "applications could write at neither side once the source is active. Leave --without-fence out, and give "
-            "access to the source's stack file and Kubernetes cluster."
-        )
     return problems
+
+
+def _leaves_fence(journal: Journal) -> bool:
+    """Whether a failback that does not take the source's fence down leaves one that its failover has put up.
+
+    One that has begun so under an earlier release must be finished as it began.
+    """
+    entry = journal.entry or {}
+    if entry.get("command") == "failback":
+        if "switch" in entry["steps"] or (journal.may_have_changed and entry["options"].get("withoutFence")):
+            return False
+        entry = entry.get("before") or {}
+    return FENCING in (entry.get("steps") or {})
 
 
 def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:

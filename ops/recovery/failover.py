@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -226,8 +227,8 @@ class Failover:
         """Let the target be active, unless either side was written to since it was compared."""
         if SWITCHING not in self.journal.steps:
             if self.options.path == PLANNED:
-                self._require_at_rest()
                 self._follow_groups()
+                self._require_at_rest()
             self._require_stopped_since()
             self.journal.done(SWITCHING, {})
         elif left := self._stranded()["stranded"]:  # applications may be at the target: there is no way back
@@ -279,15 +280,12 @@ class Failover:
         source, steps = self.pair.source(), self.journal.steps
         if self.options.path == PLANNED:
             ends = draining.read_places(steps["drain"]["ends"])
-            return stranded_records.found_or_unknown(
-                source, lambda: draining.grown_since(source, self.pair.request, ends)
-            )
-        copied = steps["stop"].get("copied")
-        if copied is None:
+            grown = partial(draining.grown_since, source, self.pair.request, ends)
+            return stranded_records.found_or_unknown(source, grown)
+        if (noted := steps["stop"].get("copied")) is None:
             return {"stranded": None, "why": "the mirror's position is not known"}
-        return stranded_records.found_or_unknown(
-            source, lambda: stranded_records.left_behind(source, draining.read_places(copied), self.pair.request)
-        )
+        left = partial(stranded_records.left_behind, source, draining.read_places(noted), self.pair.request)
+        return stranded_records.found_or_unknown(source, left)
 
     def _require_at_rest(self) -> None:
         """Raise OpsError if the source was written to after it was drained: the mirror runs again then."""
@@ -304,12 +302,15 @@ class Failover:
         )
 
     def _follow_groups(self) -> None:
-        """Set the groups' offsets once more if groups have moved at the source since that was done."""
-        noted = self.journal.steps["offsets"]
-        where = translation.standing(connected(self.pair.source()), self.mirror)
-        if noted.get("stood", where) != where:
+        """Set the groups' offsets again until none has moved at the source since; raises OpsError if they go on."""
+        source = connected(self.pair.source())
+        for _ in range(translation.TRIES):
+            noted = self.journal.steps["offsets"]
+            if noted.get("stood") in (None, translation.standing(source, self.mirror)):
+                return
             self.say(f"  groups have moved at {self.pair.name_of('source')} since their offsets were set")
             self.journal.done("offsets", {**noted, **self.offsets()})
+        raise translation.never_at_rest(source, "they have moved each time their offsets were set")
 
     def _require_stopped_since(self) -> None:
         """Raise OpsError if the copies grew since the mirror was stopped, though applications are not there yet."""

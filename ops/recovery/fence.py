@@ -17,7 +17,7 @@ from kafka.topic_writers import TopicWriters
 from ops import verify
 from ops.errors import OpsError
 from ops.pulumi import stack_file
-from ops.pulumi.stack_file import change_setting
+from ops.pulumi.stack_file import Lists, change_setting
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.user_rights import WITHIN_S, UserRights
 from settings import SettingsError, acl_sets
@@ -73,13 +73,13 @@ class SourceFence:
 
     def declare(self, fence: Fence) -> None:
         """Write the fence into the stack file: the next `up` of the source carries it out."""
-        self._write(plus(self._settings().fence, fence))
+        self._write(lambda now: plus(now, fence))
 
     def take_down(self, fence: Fence) -> None:
         """Give all users the rights that they have without this fence, and take it out of the stack file."""
         now = self._settings()
         self.rights.change(_with(now, plus(now.fence, fence)), _with(now, minus(now.fence, fence)))
-        self._write(minus(now.fence, fence))
+        self._write(lambda then: minus(then, fence))  # others may have declared theirs since
         self.log(f"  {self.cluster}: applications may write {described(fence)} again")
 
     def open_for_applications(self, fence: Fence) -> None:
@@ -121,9 +121,13 @@ class SourceFence:
     def _settings(self) -> Stack:
         return load_settings(self.file)
 
-    def _write(self, fence: Fence | None) -> None:
+    def _write(self, change: Callable[[Fence], Fence | None]) -> None:
+        def changed(lists: Lists) -> Lists | None:
+            fence = change(made(lists))
+            return None if fence is None else document(fence)
+
         self.rights.require_permission()
-        change_setting(self.file, "fence", None if fence is None else document(fence), _COMMENT)
+        change_setting(self.file, "fence", changed, _COMMENT)
 
 
 def others_that_may_write(
@@ -292,7 +296,7 @@ def document(fence: Fence) -> dict[str, list[str]]:
     return {key: list(items) for key, items in lists if items}
 
 
-def made(facts: Facts) -> Fence:
+def made(facts: Mapping[str, Any]) -> Fence:
     """Return the fence of a document; other keys of it are left alone."""
     return Fence.model_validate({key: tuple(facts[key]) for key in _KEYS if facts.get(key)})
 

@@ -22,7 +22,7 @@ from ops.recovery.mirror_context import MirrorContext, connected
 from settings.text import format_names
 
 Offsets = dict[str, dict[TopicPartition, int]]
-_TRIES, _STOPPED_WAIT_S = 3, 2
+TRIES, _STOPPED_WAIT_S = 3, 2
 _NAMED_MAX = 5
 # Findings after which a record of the source is not surely on the target.
 _NOT_HELD = ("lost", "behind", "no_overlap", "altered", "wrong_partition", "expired_at_target")
@@ -197,7 +197,7 @@ class Prover:
         The mirror is stopped by then: a run now does not wait for it.
         """
         moved: list[str] = []
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             proof = self._latest or self._run(_without_waiting(self._pair.plan))
             self._latest = None
             moved = _moved(proof, source, self._pair)
@@ -206,10 +206,7 @@ class Prover:
             self._say(
                 f"  groups have moved at {source.side.alias} since: {format_names(moved)}; they are translated again"
             )
-        raise OpsError(
-            f"cluster {source.side.alias}: consumer groups must be at rest ({format_names(moved)} commit on and on). "
-            "Stop these applications and run the command again."
-        )
+        raise never_at_rest(source, f"{format_names(moved)} commit on and on")
 
 
 def _doubt(row: Mapping[str, Any] | None) -> str:
@@ -235,13 +232,23 @@ def _without_waiting(plan: verify.Plan) -> verify.Plan:
     return replace(quiet, request={**quiet.request, "limits": limits})
 
 
+def never_at_rest(source: Cluster, got: str) -> OpsError:
+    """Return the error of groups that move on while a command sets their offsets."""
+    return OpsError(
+        f"cluster {source.side.alias}: consumer groups must be at rest ({got}). Stop these applications and run the "
+        "command again."
+    )
+
+
 def standing(source: Cluster, mirror: Mirror) -> str:
     """Return a digest of where the mirrored groups stand at the source, by which a later one shows that they moved.
 
     A group whose offsets this user may not read does not count. Raises ClusterError.
     """
+    unread: dict[str, ClusterError] = {}
     carried = sorted(group for group in source.group_states() if mirror.carries_group(group))
-    at = source.group_offsets(carried, {})
+    at = source.group_offsets(carried, unread)
+    _require_answers(unread)
     found = hashlib.sha256()
     for group in sorted(at):
         for tp in sorted(at[group]):
@@ -257,9 +264,7 @@ def _moved(proof: Proof, source: Cluster, pair: MirrorContext) -> list[str]:
     unread: dict[str, ClusterError] = {}
     at = source.group_offsets(sorted(known))
     at |= source.group_offsets(sorted(set(carried) - set(known)), unread)
-    for error in unread.values():
-        if not isinstance(error, DeniedError):  # else the proof has said that this group cannot be read
-            raise error
+    _require_answers(unread)
     new = {tp for group, topic_partitions in at.items() for tp in topic_partitions if tp not in known.get(group, {})}
     held = _with_records(source, {tp for tp in new if pair.request.mirror.carries_topic(tp[0])})
     return [
@@ -268,6 +273,13 @@ def _moved(proof: Proof, source: Cluster, pair: MirrorContext) -> list[str]:
         if any(topic_partitions.get(tp) != offset for tp, offset in known.get(group, {}).items())
         or any(tp in held and tp not in known.get(group, {}) for tp in topic_partitions)
     ]
+
+
+def _require_answers(unread: Mapping[str, ClusterError]) -> None:
+    """Raise the error of a group that cannot be read, unless a right is missing: the proof has said so then."""
+    for error in unread.values():
+        if not isinstance(error, DeniedError):
+            raise error
 
 
 def _with_records(source: Cluster, topic_partitions: set[TopicPartition]) -> set[TopicPartition]:

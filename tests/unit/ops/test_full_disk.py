@@ -43,7 +43,7 @@ def test_a_stack_file_stays_as_it_was(tmp_path: Path) -> None:
     file, text = tmp_path / "Pulumi.dev.yaml", yaml.safe_dump({"config": {"rt-inventory:active": True}})
     file.write_text(text, encoding="utf-8")
     with full_disk(SPACE), pytest.raises(OpsError) as caught:
-        change_setting(file, "fence", {"topics": ["items"]}, "by a failover")
+        change_setting(file, "fence", lambda _: {"topics": ["items"]}, "by a failover")
     assert str(caught.value) == f"file {file}: must be writable ({REASON}). Nothing was changed."
     assert files(tmp_path) == {file.name: text}
 

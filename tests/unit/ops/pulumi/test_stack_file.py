@@ -201,13 +201,13 @@ def test_a_form_that_cannot_be_changed_in_place_is_named_with_what_to_write(tmp_
     file = tmp_path / "Pulumi.dev.yaml"
     file.write_text(text, "utf-8")
     with pytest.raises(OpsError, match=r'Write it by hand \(.*"prefixes": \["store\."\]'):
-        change_setting(file, "fence", VALUE, "why")
+        change_setting(file, "fence", lambda _: VALUE, "why")
     assert file.read_text("utf-8") == text
 
 
 def test_a_file_that_is_not_there_is_named_for_a_whole_setting_too(tmp_path: Path) -> None:
     with pytest.raises(OpsError, match="must be writable"):
-        change_setting(tmp_path / "Pulumi.dev.yaml", "fence", VALUE, "why")
+        change_setting(tmp_path / "Pulumi.dev.yaml", "fence", lambda _: VALUE, "why")
 
 
 def test_lists_by_name_are_written_on_one_line_and_taken_out_again() -> None:

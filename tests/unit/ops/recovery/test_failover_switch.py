@@ -9,7 +9,7 @@ from rich.console import Console
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import draining, failover_result, mirror_context, stranded_records
+from ops.recovery import draining, failover_result, mirror_context, stranded_records, translation
 from ops.recovery.client_workloads import FollowingClients
 from ops.recovery.failover import PLANNED, UNPLANNED
 from tests.support.failover_sides import DRAINED, ITEMS, OFFSETS, STOPPED, STORE, Sides, work
@@ -220,6 +220,18 @@ def test_groups_that_moved_at_the_source_since_their_offsets_were_set_are_set_ag
         "  groups have moved at rt-inventory-dev since their offsets were set",
         *(["  group orders: exact in 2 partitions"] if exact else []),
     ]
+
+
+def test_groups_that_never_rest_keep_a_planned_failover_from_its_switch(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = work(exact=True, **STOPPED, **DRAINED)
+    done.journal.done("offsets", done.offsets())
+    standing = iter(range(99))
+    monkeypatch.setattr(translation, "standing", lambda *_: str(next(standing)))
+    with pytest.raises(OpsError, match=r"groups must be at rest \(they have moved each time .* Stop these"):
+        done.switch()
+    assert (sides.declared, "switching" in done.journal.steps) == ([], False)
 
 
 def test_groups_that_stand_where_they_did_are_not_set_again(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:

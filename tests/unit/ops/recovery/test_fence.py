@@ -19,7 +19,7 @@ from kafka import topic_writers
 from kafka.topic_writers import BrokerRights
 from ops.errors import OpsError
 from ops.recovery import fence, kubernetes_access
-from ops.recovery.user_rights import merged
+from ops.recovery.user_rights import UserRights, merged
 from settings.files import load
 from tests.support.applied_objects import MANAGER
 from tests.support.fenced_source import APPLICATION, FENCE, MIRROR, TOPICS, WRITTEN, Source, fenced_source, rendered
@@ -69,6 +69,22 @@ def test_the_fence_of_another_mirror_stays(source: Source) -> None:
     assert source.declared == fence.document(other)
     assert source.specs() == rendered(load(source.file))
     assert fence.minus(None, FENCE) is None
+
+
+def test_a_fence_that_another_mirror_declares_while_one_is_taken_down_stays(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, taken = fence.made({"topics": ["other"], "mirrorUsers": [MIRROR]}), source.fence()
+    taken.put_up(FENCE)
+    change = UserRights.change
+
+    def slow(*arguments: Any, **options: Any) -> list[str]:
+        source.fence().declare(other)
+        return change(*arguments, **options)
+
+    monkeypatch.setattr(UserRights, "change", slow)
+    taken.take_down(FENCE)
+    assert source.declared == fence.document(other)
 
 
 def test_rules_that_nobody_has_declared_are_left_alone(source: Source) -> None:

@@ -1,6 +1,7 @@
 """What keeps a failover or failback from beginning, reported together, and what a plan warns of."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -253,8 +254,23 @@ def test_a_failback_that_could_not_open_what_the_failover_has_fenced_is_refused(
     fenced = {**FAILED_OVER, "steps": {**FAILED_OVER["steps"], "fencing": {"topics": ["items"]}}}
     failback_command.require_possible(seen, Kept(FAILED_OVER), opens=False)
     failback_command.require_possible(seen, Kept(fenced), opens=True)
-    with pytest.raises(OpsError, match=r"the fence of the failover must be in reach.* Leave --without-fence out"):
+    refused = partial(pytest.raises, OpsError, match=r"the fence of the failover must be in reach.* Leave --without")
+    with refused():
         failback_command.require_possible(seen, Kept(fenced), opens=False)
+    for steps in ({}, {"survey": {}, "settle": {}}):  # also one that goes on, by whatever keeps it from the fence
+        under_way = entry("failback", finished=None, **steps) | {"before": fenced}
+        failback_command.require_possible(seen, Kept(under_way), opens=True)
+        failback_command.require_possible(seen, Kept(under_way | {"before": FAILED_OVER}), opens=False)
+        with refused():
+            failback_command.require_possible(seen, Kept(under_way), opens=False)
+
+
+def test_a_failback_that_an_earlier_release_began_without_the_fence_goes_on_so() -> None:
+    fenced = {**FAILED_OVER, "steps": {**FAILED_OVER["steps"], "fencing": {"topics": ["items"]}}}
+    begun = entry("failback", finished=None, settle={}) | {"before": fenced, "options": {"withoutFence": True}}
+    failback_command.require_possible(observe(**BACK), Kept(begun), opens=False)
+    done = entry("failback", finished=None, switch={}) | {"before": fenced}
+    failback_command.require_possible(observe(**BACK), Kept(done), opens=False)
 
 
 def test_a_failback_under_way_asks_only_that_both_sides_answer() -> None:
