@@ -1,10 +1,12 @@
 """The mirrored consumer groups on both clusters: positions, states, consumer group lag, and which do not exist."""
 
 import re
+import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from contract import java_patterns
 from contract.verification_request import Mirror, Request
 from kafka import checkpoints, group_commits
 from kafka.checkpoints import Checkpoint, CheckpointHistory, CheckpointKey, LastDownstream, OffsetTranslation
@@ -14,7 +16,7 @@ from kafka.group_positions import FIELDS, NONE, GroupPosition, GroupPositions
 from kafka.mirror_position import Deadline, Log
 from kafka.topic_partition import TopicPartition
 
-_NOBODYS = "rt-inventory-verification"
+_BEGIN = re.compile(r"\A(?:[A-Za-z0-9_-]|\\[.-]|[.](?![*+?{]))+")
 IDLE = ("EMPTY", "DEAD", "UNKNOWN")
 GroupStates = tuple[Mapping[str, str], Mapping[str, str]]
 """The states of all groups by name: at the source, and on the target."""
@@ -226,22 +228,24 @@ def absent(source: Cluster, request: Request, denied: dict[str, str]) -> list[st
 def hidden_patterns(cluster: Cluster, mirror: Mirror, listed: Collection[str]) -> list[str]:
     """Return the patterns of the mirror of whose groups a cluster may not list some to its user.
 
-    A group that nobody has is asked for where a pattern is a prefix, a name itself if it is not listed. Of any other
-    expression it is known only if no group of the mirror is listed.
+    A group that nobody has is asked for, whose name begins as those of a pattern do; a name itself if it is not listed.
     """
     asked: dict[str, str] = {}
     for pattern in mirror.groups:
-        name = _begin_of(pattern)
-        if name is not None and name not in listed and mirror.carries_group(name):
+        name = _one_of(pattern)
+        if name not in listed and not java_patterns.matches(mirror.groups_exclude, name):
             asked[name] = pattern
-    if not asked and not any(map(mirror.carries_group, listed)):
-        asked[_NOBODYS] = mirror.groups[0]
     return sorted(asked[name] for name in cluster.hidden_groups(asked)) if asked else []
 
 
-def _begin_of(pattern: str) -> str | None:
-    r"""Return a group's name that a pattern matches: `billing` for itself, one that nobody has for `orders\..*`."""
-    begin = re.sub(r"\\([.-])", r"\1", pattern.removesuffix(".*"))
-    if not re.fullmatch(r"[A-Za-z0-9._-]*", begin):
-        return None
-    return f"{begin}{_NOBODYS}" if pattern.endswith(".*") else begin
+def _one_of(pattern: str) -> str:
+    r"""Return a group's name: `billing` for itself, and one that nobody has, with the same begin, for `orders\..*`."""
+    rest = _BEGIN.sub("", pattern)
+    plain = pattern.removesuffix(rest).replace("\\", "")
+    if not rest:
+        return plain
+    if "|" in pattern:
+        plain = ""
+    elif rest[0] in "*+?{":  # belongs to the character in front of it
+        plain = plain[:-1]
+    return f"{plain}{secrets.token_hex(8)}"

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from kafka.cluster import Cluster
+from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.topic_partition import TopicPartition
 
 LONGEST_S = 900  # Kafka's default of transaction.max.timeout.ms
@@ -21,22 +22,25 @@ LONGEST_S = 900  # Kafka's default of transaction.max.timeout.ms
 class OpenTransaction:
     """A partition with an open transaction: source offsets from `first` to `last` were written before the cut.
 
-    `hangs`: its first record is older than `LONGEST_S`, by its timestamp.
+    `why_hanging` is why it must be taken for one that hangs, by its first record; empty if it need not.
     """
 
     topic_partition: TopicPartition
     first: int
     last: int
-    hangs: bool
+    why_hanging: str
 
     def __str__(self) -> str:
         """Which offsets are not judged, why, and what to do."""
-        where = f"source offsets {self.first} to {self.last} are not judged: a transaction"
-        if not self.hangs:
-            return f"{where} was open there from the cut to the end of this run"
+        said = (
+            f"source offsets {self.first} to {self.last} are not judged: a transaction was open there from the cut to "
+            "the end of this run"
+        )
+        if not self.why_hanging:
+            return said
         return (
-            f"{where} is open there since more than {LONGEST_S // 60} min, and all that is written behind it stays "
-            "unjudged; find it at the source with kafka-transactions.sh find-hanging, and end it with abort"
+            f"{said}, and {self.why_hanging}; look for it at the source with kafka-transactions.sh find-hanging, and "
+            "end it with abort if it hangs"
         )
 
 
@@ -62,6 +66,30 @@ def still_open(
         return []
     stable = source.ends(waiting, "read_committed")
     held = [tp for tp in waiting if stable[tp] < written[tp]]
-    spec = OffsetSpec.for_timestamp(int((now() - LONGEST_S) * 1000))
-    younger = source.offsets(held, spec, "read_uncommitted") if held else {}
-    return [OpenTransaction(tp, stable[tp], written[tp] - 1, not 0 <= younger[tp] <= stable[tp]) for tp in held]
+    return [OpenTransaction(tp, cut[tp], written[tp] - 1, _why_hanging(source, tp, stable[tp], now())) for tp in held]
+
+
+def _why_hanging(source: Cluster, tp: TopicPartition, first: int, now: float) -> str:
+    began = _written_at(source, tp, first)
+    if began is None:
+        return f"its first record, offset {first}, cannot be read any more"
+    if now - began > LONGEST_S:
+        return f"its first record, offset {first}, is more than {LONGEST_S // 60} min old by its timestamp"
+    return ""
+
+
+def _written_at(source: Cluster, tp: TopicPartition, offset: int) -> float | None:
+    """When the record at an offset was written, by its timestamp, in seconds; None if it is not there or has none."""
+    consumer = source.consumer("read_uncommitted")
+    try:
+        consumer.assign([ClientTopicPartition(*tp, offset)])
+        deadline = time.monotonic() + CALL_DEADLINE_S
+        while time.monotonic() < deadline:
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is None:
+                kind, stamp = message.timestamp()
+                known = message.offset() == offset and kind != TIMESTAMP_NOT_AVAILABLE
+                return int(stamp) / 1000 if known else None
+        return None
+    finally:
+        consumer.close()

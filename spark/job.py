@@ -238,14 +238,12 @@ class _Run:
         """
         context = self.context
         found = still_open(self.source, self.cut, self.written)
-        hanging = {one.topic_partition: str(one) for one in found if one.hangs}
+        hanging = {one.topic_partition: str(one) for one in found if one.why_hanging}
         context.partitions = [
             replace(one, undecided=one.undecided or hanging.get(TopicPartition(one.topic, one.partition)))
             for one in context.partitions
         ]
-        context.warnings += [
-            f"{one.topic_partition.topic}-{one.topic_partition.partition}: {one}" for one in found if not one.hangs
-        ]
+        context.warnings += [f"{one.topic_partition}: {one}" for one in found if not one.why_hanging]
 
     def _hidden(self, groups: Groups, on_target: Sequence[str]) -> HiddenTopics:
         """Topics that the mirror's state or the target names, and that the source does not show to its user."""
