@@ -225,13 +225,6 @@ def custom_object(api: client.ApiClient, api_version: str, kind: str, namespace:
     return found
 
 
-def apply_spec(
-    api: client.ApiClient, api_version: str, kind: str, namespace: str, name: str, fields: Mapping[str, Any]
-) -> None:
-    """Replace fields of the `spec` of a custom resource that exists; None removes one. Raises ApiException."""
-    change_spec(api, api_version, kind, namespace, name, lambda _: fields)
-
-
 def change_spec(
     api: client.ApiClient,
     api_version: str,

@@ -203,7 +203,7 @@ def test_without_pulumi_its_replicas_are_written_and_its_pod_is_not_waited_for_t
 
     monkeypatch.setattr(break_glass, "kubernetes", access)
     monkeypatch.setattr(stack_file, "mirror_entry", lambda *_: {"state": "stopped"})
-    monkeypatch.setattr(kubernetes_access, "apply_spec", lambda *of: applied.append((of[4], of[5])))
+    monkeypatch.setattr(kubernetes_access, "change_spec", lambda *of: applied.append((of[4], of[5]({}))))
     monkeypatch.setattr(kubernetes_access, "apply_secret", lambda *_: None)
     monkeypatch.setattr(break_glass, "wait_until_ready", lambda resource, *_: waited.append(resource.kind))
     secret: Any = Secret()
