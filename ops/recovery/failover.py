@@ -216,7 +216,8 @@ class Failover:
         """Put every group where it must go on."""
         target = connected(self.pair.target())
         if self.options.path == PLANNED:
-            return self._planned_offsets(target)
+            stood = translation.standing(connected(self.pair.source()), self.mirror)
+            return {**self._planned_offsets(target), "stood": stood}
         states = target.group_states()
         active = group_offsets.members(target, {one: "" for one in states if self.mirror.carries_group(one)})
         for group in active:
@@ -333,16 +334,14 @@ class Failover:
     def _planned_offsets(self, target: Cluster) -> Facts:
         if self._has_follower and not self.options.exact and follower_pod.last_rounds(self.pair, self.say):
             self._prover.forget()
-        source = connected(self.pair.source())
-        where = translation.standing(source, self.mirror)
-        proof = self._prover.of_now(source)
+        proof = self._prover.of_now(connected(self.pair.source()))
         stood = proof.committed()
         self.scope.require_groups(stood)
         group_offsets.require_inactive(target, stood)
         costs, on_target = self._costs(proof), self._on(target)
         if not self.options.exact:
             set_now = on_target.set_synced(stood)
-            return {"groups": {one: {**costs.get(one, {}), **found} for one, found in set_now.items()}, "stood": where}
+            return {"groups": {group: {**costs.get(group, {}), **found} for group, found in set_now.items()}}
         groups: dict[str, Facts] = {}
         back: dict[str, Mapping[str, int]] = {}
 
@@ -356,7 +355,7 @@ class Failover:
             places, left = draining.format_places(offsets), on_target.left(offsets)
             noted = {"setBack": back[group]} if group in back else {}
             groups[group] = {"repeated": 0, "skipped": 0, "offsets": places, "left": left, **noted}
-        return {"groups": groups, "stood": where}
+        return {"groups": groups}
 
     def _costs(self, proof: translation.Proof) -> dict[str, dict[str, int]]:
         again, never = proof.cost("repeated"), proof.cost("skipped")
