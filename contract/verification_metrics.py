@@ -17,7 +17,7 @@ VERDICTS = ("pass", "fail", "unknown", "error", "stopped")
 STATES = {True: 1, False: 0, None: -1}
 JUDGED = ("pass", "fail", "unknown")
 UNITS = ("seconds", "records")
-GROUP_METRICS = ("group", "skipped", "repeated")
+GROUP_METRICS = ("group", "skipped", "repeated", "active", "unclaimed")
 """What is read of a report's row of a group's position."""
 # Findings of these kinds are judged by the check named here; all other kinds are ordinary and only shown.
 JUDGED_BY = {
@@ -98,10 +98,11 @@ def _groups(gauge: _Gauges, result: Mapping[str, Any]) -> None:
     skipped = gauge("group_skipped_records", "Records a group would skip at its synced offsets.", "group")
     repeated = gauge("group_repeated_records", "Records a group would read again at its synced offsets.", "group")
     of_groups: dict[str, list[int]] = {}
-    for group, never, again in columns(result.get("groups") or (), *GROUP_METRICS):
+    for group, never, again, active, unclaimed in columns(result.get("groups") or (), *GROUP_METRICS):
         total = of_groups.setdefault(group, [0, 0])
-        total[0] += never
-        total[1] += again
+        # Members on the target go on from where they are, and may have read what no checkpoint explains.
+        total[0] += 0 if active or unclaimed else never
+        total[1] += 0 if active else again
     for group, (never, again) in of_groups.items():
         skipped.set(never, group)
         repeated.set(again, group)

@@ -20,7 +20,7 @@ from spark.checks.registry import judge
 from spark.comparison import comparer as comparison
 from spark.comparison import translation
 from spark.comparison.classification import records_behind
-from spark.comparison.findings import cleaned_warnings, contents, sample_offsets, with_contents
+from spark.comparison.findings import cleaned_warnings, contents, expired_warnings, sample_offsets, with_contents
 from spark.comparison.offset_ranges import OffsetRange, cleaned_copies
 from spark.comparison.reading import SessionError
 from spark.comparison.retention import expired_meanwhile, overtaken
@@ -216,6 +216,7 @@ class _Run:
         kept = overtaken(context.partitions, kept, copied, context.source_starts_after)
         compacted = {one.topic_partition for one in offset_ranges if one.compacted}
         context.partitions = records_behind(kept, context.cut.positions, compacted)
+        context.warnings += expired_warnings(context.partitions)
 
     def read_samples(self) -> None:
         """Read what is in the records that samples name."""

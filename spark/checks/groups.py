@@ -17,6 +17,7 @@ from spark.checks.registry import DOCTOR, EXACT, NAMED_MAX, NOTHING, Check, Reme
 from spark.comparison.position_columns import Places, PositionColumns
 from spark.run_context import RunContext
 
+Starts = Mapping[TopicPartition, int]
 Truth = Mapping[SourceOffset, tuple[int | None, int | None]]
 EVIDENCE_MAX = 1000
 """Positions that a check shows, those that keep it from holding first: `groups` of the report has all."""
@@ -124,29 +125,65 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
-def groups_no_loss(positions: Sequence[GroupPosition], unknown: str = "") -> Check:
+def groups_no_loss(
+    positions: Sequence[GroupPosition], unknown: str = "", ours: Starts | None = None, theirs: Starts | None = None
+) -> Check:
     """A consumer that goes on at the target from its synced offset skips no record.
 
     Whether an offset above every checkpoint of a group without members was reached by reading is undecidable: unknown.
+    So is where a client goes on whose offset lies in front of the target's log start: it is out of range there.
+
+    Args:
+        positions: of all groups and partitions.
+        unknown: groups that could not be read, which make it unknown.
+        ours: log starts at the source.
+        theirs: log starts of the remote topics, by the names of the source. What is not known is taken for 0.
     """
     found = GroupPositions.of(positions)
     columns = PositionColumns(found)
-    judged = _judged(columns)
-    skipping = judged & (columns.numbers["skipped"] > 0) & ~columns.is_set("active")
+    judged, active = _judged(columns), columns.is_set("active")
+    skipping = judged & (columns.numbers["skipped"] > 0) & ~active
     bad = np.flatnonzero(skipping & ~columns.is_set("unclaimed"))
     open_ones = np.flatnonzero(skipping & columns.is_set("unclaimed"))
-    number = int(judged.sum())
+    outside = np.flatnonzero(judged & ~active & _is_out_of_range(found, columns, ours or {}, theirs or {}))
+    number, at_work = int((judged & ~active).sum()), int((judged & active).sum())
     parts = [_named(found, bad, "skipped")] if len(bad) else []
     parts += [_unexplained(found, open_ones)] if len(open_ones) else []
-    shown = _shown_of(found, np.concatenate([bad, open_ones]), EVIDENCE_MAX)
+    parts += [_out_of_range(found, outside)] if len(outside) else []
+    shown = _shown_of(found, np.concatenate([bad, open_ones, outside]), EVIDENCE_MAX)
+    good = f"{number} positions, 0 skipped" + (f", {at_work} more of groups active on the target" if at_work else "")
     check = Check(
         name="groups_no_loss",
-        ok=False if len(bad) else None if len(open_ones) or not number else True,
+        ok=False if len(bad) else None if len(open_ones) or len(outside) or not number + at_work else True,
         expected="0 records skipped",
-        observed="; ".join(parts) or (f"{number} positions, 0 skipped" if number else NOTHING),
+        observed="; ".join(parts) or (good if number + at_work else NOTHING),
         evidence=[_position(one) for one in shown],
     )
     return _with_unknown(check, unknown)
+
+
+def _is_out_of_range(
+    positions: GroupPositions, columns: PositionColumns, ours: Starts, theirs: Starts
+) -> npt.NDArray[np.bool_]:
+    """Which positions are in front of the target's log start, with something to read and in the log of the source."""
+    number = columns.partition_numbers
+    source, target = (
+        np.array([starts.get(tp, 0) for tp in positions.partitions], dtype=np.int64)[number]
+        for starts in (ours, theirs)
+    )
+    found: npt.NDArray[np.bool_] = columns.synced < target
+    return found & (columns.committed >= source) & (columns.numbers["unread"] > 0)
+
+
+def _out_of_range(positions: GroupPositions, places: Places) -> str:
+    texts = [f"{one.group} on {one.topic}-{one.partition}: {one.synced}" for one in _shown_of(positions, places)]
+    more = len(places) - NAMED_MAX
+    texts += [f"and {more} more"] if more > 0 else []
+    return (
+        f"in front of the target's log start: {'; '.join(texts)}. Retention has deleted there what these groups have "
+        "not read yet, and a client whose offset is out of range goes on where its auto.offset.reset says, by default "
+        "behind all records. Set them to the exact offsets before they start there"
+    )
 
 
 def _judged(columns: PositionColumns) -> npt.NDArray[np.bool_]:
@@ -174,7 +211,8 @@ def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits, un
     """No group reads more records again on the target than the limit allows, all its partitions together."""
     found = GroupPositions.of(positions)
     columns = PositionColumns(found)
-    judged = _judged(columns)
+    placed, active = _judged(columns), columns.is_set("active")
+    judged = placed & ~active  # those with members on the target go on from where these are
     numbers = columns.group_numbers[judged]
     sums = np.zeros(len(found.groups), dtype=np.int64)
     np.add.at(sums, numbers, columns.numbers["repeated"][judged])
@@ -184,9 +222,9 @@ def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits, un
     most = f"at most {max(totals.values(), default=0)} read again"
     check = Check(
         name="groups_reread_bounded",
-        ok=not over if totals else None,
+        ok=not over if placed.any() else None,
         expected=f"at most {limits.reread_records_max} records read again per group",
-        observed=(shown or most) if totals else NOTHING,
+        observed=(shown or most) if placed.any() else NOTHING,
         evidence=[{"group": group, "repeated": total} for group, total in sorted(totals.items())],
     )
     return _with_unknown(check, unknown)
@@ -227,7 +265,8 @@ def _groups_synced(context: RunContext) -> Check:
     ),
 )
 def _groups_no_loss(context: RunContext) -> Check:
-    return groups_no_loss(context.groups.positions, _unknown_in(context))
+    starts = context.source_starts_after, context.target_starts_after
+    return groups_no_loss(context.groups.positions, _unknown_in(context), *starts)
 
 
 @check(

@@ -43,7 +43,7 @@ class KeylessRecords:
             frame.unpersist()
 
 
-COMPARED, ONE_SIDED = ("same", "later"), ("lost", "foreign")
+COMPARED, ONE_SIDED, NOT_JUDGED = ("same", "later"), ("lost", "foreign"), ("superseded",)
 EXPIRED = ("expired_at_source", "expired_at_target")
 _EMPTY = "topic string, partition int, offset long, digest string, key long, value long"
 
@@ -64,15 +64,18 @@ def compare(
         held.callback(by_key.unpersist)
         found = by_key.where(F.col("key").isNotNull())
         without_key = by_key.where(F.col("key").isNull()).select(*transforms.TP).distinct().collect()
-        counted = found.groupBy(*transforms.TP, "kind").count()
-        numbers = {(row.topic, row.partition, row.kind): row["count"] for row in counted.collect()}
+        numbers = _numbers(found)
+        if one_sided := _one_sided(numbers):
+            found = transforms.superseded(found, *map(_parts, reader.added(one_sided)))
+            found = found.persist(StorageLevel.MEMORY_AND_DISK)
+            held.callback(found.unpersist)
+            numbers = _numbers(found)
         for tp in topic_partitions:
             results[tp].compared = sum(numbers.get((*tp, kind), 0) for kind in COMPARED)
-        one_sided = {TopicPartition(topic, number) for topic, number, kind in numbers if kind in ONE_SIDED}
-        bounded = sorted(one_sided | {TopicPartition(row.topic, row.partition) for row in without_key})
+        bounded = sorted({*_one_sided(numbers), *(TopicPartition(row.topic, row.partition) for row in without_key)})
         begins = _overlaps(transforms.occurrences(source, target, cuts), bounded) if bounded else {}
         limits = bounds(reader, results, begins, bounded)
-        offending = transforms.one_sided_keys(found.where(~F.col("kind").isin(*COMPARED)), limits)
+        offending = transforms.one_sided_keys(found.where(~F.col("kind").isin(*COMPARED, *NOT_JUDGED)), limits)
         if without_key:
             single = read(source, target, cuts, {TopicPartition(row.topic, row.partition) for row in without_key})
             held.callback(single.release)
@@ -83,6 +86,19 @@ def compare(
             offending = offending.withColumn("kind", named)
         counted = offending.where(F.col("kind").isin(*ONE_SIDED, "doubled"))
         _report(offending, runs(reader, counted, begins, bounded) if bounded else {}, results)
+
+
+def _numbers(found: DataFrame) -> dict[tuple[str, int, str], int]:
+    counted = found.groupBy(*transforms.TP, "kind").count()
+    return {(row.topic, row.partition, row.kind): row["count"] for row in counted.collect()}
+
+
+def _one_sided(numbers: Iterable[tuple[str, int, str]]) -> list[TopicPartition]:
+    return sorted({TopicPartition(topic, number) for topic, number, kind in numbers if kind in ONE_SIDED})
+
+
+def _parts(records: DataFrame | None) -> DataFrame | None:
+    return None if records is None else transforms.parts(records)
 
 
 def _without_key(

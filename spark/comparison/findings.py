@@ -5,7 +5,7 @@ records, read by their offsets.
 """
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -224,6 +224,19 @@ def cleaned_warnings(results: Iterable[PartitionResult]) -> list[str]:
         for result in results
         for side, records in (("source", result.cleaned_at_source), ("target", result.cleaned_at_target))
         if records
+    ]
+
+
+def expired_warnings(results: Iterable[PartitionResult]) -> list[str]:
+    """Return one line for each topic of which retention has deleted on the target what the source still holds."""
+    records: Counter[str] = Counter()
+    for result in results:
+        records[result.topic] += sum(one.count for one in result.findings if one.kind == "expired_at_target")
+    return [
+        f"topic {topic}: retention of the target has deleted {count} records that the source still holds. Who goes on "
+        "there does not read them (compare retention.ms and retention.bytes of both sides, and their brokers' defaults)"
+        for topic, count in sorted(records.items())
+        if count
     ]
 
 

@@ -90,6 +90,12 @@ class LocalFrames:
             found |= {logs[tp][0] for tp, offset in first.items() if 0 <= offset < logs[tp][1]}
         return self.take(found)
 
+    def since(self, role: str, ends: Mapping[TopicPartition, int], isolation: str) -> list[ReadRange]:
+        """Return what the logs of a side have behind these ends by now; one that was empty is left out."""
+        cluster, held = self._clusters.get(role), [tp for tp, end in ends.items() if end]
+        now = cluster.ends(held, isolation) if cluster is not None and held else {}
+        return [ReadRange(*tp, ends[tp], end) for tp, end in now.items() if end > ends[tp]]
+
     def take_small(self, offset_ranges: Iterable[OffsetRange]) -> set[TopicPartition]:
         """Take the partitions with the fewest records, if there are many of them."""
         small = sorted((one.offsets, one.topic_partition) for one in offset_ranges if 0 < one.offsets <= SMALL_RECORDS)
@@ -231,6 +237,18 @@ class SparkReader(Reader[DataFrame]):
     ) -> None:
         super().__init__(SparkEngine(spark, local), request, offset_ranges)
         self.spark = spark
+        self._local = local
+
+    def added(self, topic_partitions: Iterable[TopicPartition]) -> tuple[DataFrame | None, DataFrame | None]:
+        """What the source's and the target's log have got since their ends were taken; None for nothing."""
+        found = [self.offset_ranges[tp] for tp in topic_partitions]
+        ours = {TopicPartition(one.topic, one.partition): one.source_last for one in found}
+        theirs = {TopicPartition(one.target_topic, one.partition): one.target_end for one in found}
+        isolation = self.request.limits.isolation
+        return (
+            self._source(self._local.since("source", ours, isolation)),
+            self._target(self._local.since("target", theirs, isolation)),
+        )
 
 
 _numbers = count(1)

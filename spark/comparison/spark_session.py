@@ -160,7 +160,7 @@ def session(
             "spark.sql.adaptive.enabled": "false",
             **needed,
         }
-        if jars := environment.get("RT_INVENTORY_SPARK_JARS"):
+        if (jars := environment.get("RT_INVENTORY_SPARK_JARS")) is not None:  # empty too: a pipeline that found none
             settings["spark.driver.extraClassPath"] = ":".join(str(jar) for jar in connector_jars(Path(jars)))
         else:
             settings["spark.jars.packages"] = CONNECTOR

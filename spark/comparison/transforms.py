@@ -4,6 +4,8 @@ Input rows have the columns of `record_rows.hashed`. `topic` is the source's nam
 keys or values, go through a shuffle. No Python runs per record.
 """
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
@@ -245,23 +247,47 @@ def last_by_key(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFr
 
 
 def compacted_difference(found: DataFrame) -> DataFrame:
-    """Return the result of `last_by_key` with kind: same, lost, foreign, altered or later.
+    """Return the result of `last_by_key` with kind: same, lost, foreign, altered, later or superseded.
 
-    A tombstone equals an absent key. A target record that the source wrote after the cut is out of scope. So is a key
-    of one side only that the source wrote again after the cut: the other log may have dropped the older record.
+    A tombstone equals an absent key. A target record that the source wrote after the cut is out of scope. So is one
+    whose key the source has after the cut only: its cleaner may have dropped the older record, which is superseded.
+    The target's drops none before it has a newer one, see `superseded`.
     """
     s_live = F.col("s").isNotNull() & F.col("s.value").isNotNull()
     t_live = F.col("t").isNotNull() & F.col("t.value").isNotNull()
     kind = (
         F.when(F.col("s.digest").eqNullSafe(F.col("t.digest")) | (~s_live & ~t_live), "same")
         .when(F.array_contains("later", F.coalesce(F.col("t.digest"), F.lit(""))), "later")
-        .when((F.col("s").isNull() | F.col("t").isNull()) & (F.size("later") > 0), "later")
+        .when(F.col("s").isNull() & (F.size("later") > 0), "superseded")
         .when(s_live & F.col("t").isNull(), "lost")
         .when(F.col("s").isNull() & t_live, "foreign")
         .otherwise("altered")
     )
     known = F.col("s").isNotNull() | F.col("t").isNotNull()
     return found.where(known).select("*", kind.alias("kind"))
+
+
+def superseded(found: DataFrame, source: DataFrame | None, target: DataFrame | None) -> DataFrame:
+    """Return the result of `compacted_difference` without what a cleaner may have dropped while the logs are compared.
+
+    `source` and `target` are the records behind the ends that are compared, with the columns of `parts`, None for none.
+    A record is dropped once its own log has a newer one of its key.
+    """
+    newer = [
+        records.select(*TP, "key", F.lit(kind).alias("lacks"))
+        for records, kind in ((source, "foreign"), (target, "lost"))
+        if records is not None
+    ]
+    if not newer:
+        return found
+    keys = reduce(DataFrame.unionByName, newer).distinct()
+    lacking = [F.when(F.col("kind") == kind, kind) for kind in ("foreign", "lost")]
+    return (
+        found.withColumn("lacks", F.coalesce(*lacking))
+        .join(keys.withColumn("excused", F.lit(True)), [*TP, "key", "lacks"], "left")
+        .withColumn("kind", F.when(F.col("excused"), "superseded").otherwise(F.col("kind")))
+        .drop("lacks", "excused")
+    )
 
 
 def one_sided_keys(found: DataFrame, bounds: DataFrame) -> DataFrame:

@@ -11,7 +11,8 @@ from spark.checks.registry import OTHER, UNPROVEN, VERIFY, Remedy, definitions
 HEADLINES = {
     "pass": (
         "Every check holds",
-        "Everything before the cut is on the target. A failover would rest on what is shown here.",
+        "Everything before the cut that retention has not deleted is on the target. A failover would rest on what is "
+        "shown here.",
     ),
     "fail": ("Do not fail over on this mirror", "Put right what is listed here, then verify again."),
     "unknown": ("Not proven", "Nothing was found wrong, but not everything could be judged. Treat it as not verified."),

@@ -309,8 +309,8 @@ def _last_of_each_key(logs: Logs, truth: Truth) -> None:
         s_live, t_live = s is not None and s[1].value is not None, t is not None and t[1].value is not None
         if (s and t and s[1] == t[1]) or (not s_live and not t_live) or (t and t[1] in after[key]):
             truth.compared += 1
-        elif (s is None or t is None) and after[key]:
-            truth.compared += 1  # superseded at the source after the cut: either log may have dropped what is older
+        elif s is None and after[key]:
+            continue  # superseded at the source after the cut: its log may have dropped what is older
         elif t is None and s is not None:
             truth.found["lost"].append(Place(s[0]))
         elif s is None and t is not None:

@@ -92,11 +92,14 @@ def groups_no_loss(positions: Sequence[GroupPosition]) -> Check:
     bad, open_ones = [one for one in skipping if not one.unclaimed], [one for one in skipping if one.unclaimed]
     parts = [_named(bad, "skipped")] if bad else []
     parts += [_unexplained(open_ones)] if open_ones else []
+    at_work = sum(one.active for one in judged)
+    good = f"{len(judged) - at_work} positions, 0 skipped"
+    good += f", {at_work} more of groups active on the target" if at_work else ""
     return Check(
         name="groups_no_loss",
         ok=False if bad else None if open_ones or not judged else True,
         expected="0 records skipped",
-        observed="; ".join(parts) or (f"{len(judged)} positions, 0 skipped" if judged else NOTHING),
+        observed="; ".join(parts) or (good if judged else NOTHING),
         evidence=[_position(one) for one in [*bad, *open_ones][:EVIDENCE_MAX]],
     )
 
@@ -119,7 +122,8 @@ def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits) ->
     judged = [one for one in positions if one.judged and one.synced is not None]
     totals: dict[str, int] = {}
     for one in judged:
-        totals[one.group] = totals.get(one.group, 0) + one.repeated
+        if not one.active:
+            totals[one.group] = totals.get(one.group, 0) + one.repeated
     over = sorted(group for group, total in totals.items() if total > limits.reread_records_max)
     shown = "; ".join(f"{group} would read {totals[group]} again" for group in over[:NAMED_MAX])
     most = f"at most {max(totals.values(), default=0)} read again"

@@ -142,7 +142,7 @@ def test_the_check_says_how_many_are_behind_and_what_the_mirror_was_doing() -> N
 def test_the_job_counts_a_tail_as_behind_by_the_position_that_its_wait_ended_with() -> None:
     side = SimpleNamespace(starts=lambda topic_partitions: dict.fromkeys(topic_partitions, 0))
     cut = CutState({PLACE: 100}, positions={PLACE: 49})
-    context = SimpleNamespace(partitions=[partition(finding("lost", TAIL))], cut=cut)
+    context = SimpleNamespace(partitions=[partition(finding("lost", TAIL))], cut=cut, warnings=[])
     run: Any = SimpleNamespace(context=context, meter=None, reader=None, source=side, target=side, starts={PLACE: 0})
     job._Run.read_again(run, [])
     (found,) = context.partitions
@@ -161,7 +161,7 @@ def test_the_job_knows_by_the_position_at_the_cut_whether_retention_has_overtake
     meter = SimpleNamespace(at_end=lambda: None, lag=Lag(at_cut=Measure(at_s=0.0, partitions=(part,))))
     read = [Run(80, 99, 20)]
     compared = PartitionResult(*PLACE, 0, 100, 0, 20, 20, 20, 20, read_at_source=read)
-    context = SimpleNamespace(partitions=[compared], cut=CutState({PLACE: 100}, positions={PLACE: 99}))
+    context = SimpleNamespace(partitions=[compared], cut=CutState({PLACE: 100}, positions={PLACE: 99}), warnings=[])
     run: Any = SimpleNamespace(
         context=context, meter=meter, reader=None, source=source, target=target, starts={PLACE: 0}
     )

@@ -13,10 +13,11 @@ from kafka.cluster import Topic
 from kafka.errors import redact_document
 from kafka.group_positions import GroupPosition
 from kafka.groups import Groups
+from kafka.topic_partition import TopicPartition
 from spark.checks import groups, records, topics
 from spark.checks.registry import NOTHING, Check, expired, verdict
 from spark.comparison.difference import Row, pair
-from spark.comparison.findings import Finding, PartitionResult, Sample
+from spark.comparison.findings import Finding, PartitionResult, Sample, expired_warnings
 from spark.comparison.java_client import java_properties
 from spark.report import publish
 from spark.run_context import RunContext
@@ -100,6 +101,16 @@ def test_a_partition_of_which_nothing_could_be_compared_is_unknown() -> None:
     assert records.records_complete([result(), result(partition=2, compared=0)]).ok is None
 
 
+def test_what_has_expired_on_the_target_only_is_named_for_each_topic() -> None:
+    rows = [result(findings=[Finding("expired_at_target", "items", 1, 2)]), result(partition=2)]
+    rows += [
+        result(findings=[Finding("expired_at_target", "items", 3, 5), Finding("expired_at_source", "items", 3, 9)])
+    ]
+    (line,) = expired_warnings(rows)
+    assert line.startswith("topic items: retention of the target has deleted 7 records that the source still holds.")
+    assert expired_warnings([result()]) == []
+
+
 def test_doubled_records_are_allowed_up_to_the_limit() -> None:
     rows = [result(findings=[Finding("doubled", "items", 1, 2)])]
     assert records.records_unique(rows, Limits(duplicates_max=2)).ok is True
@@ -111,6 +122,36 @@ def test_a_skip_fails_unless_the_group_works_on_the_target(changes: dict[str, An
     fields: dict[str, Any] = {"group": "g", "topic": "items", "partition": 0, "committed": 5, "synced": 7}
     one = GroupPosition(**fields, skipped=2, judged=True, **changes)
     assert groups.groups_no_loss([one]).ok is ok
+
+
+@pytest.mark.parametrize(
+    ("changes", "ok"),
+    [
+        ({}, None),
+        ({"synced": 6}, True),
+        ({"committed": 3}, True),
+        ({"unread": 0}, True),
+        ({"active": True}, True),
+        ({"skipped": 1}, False),
+    ],
+)
+def test_an_offset_in_front_of_the_targets_log_start_is_unknown_while_the_group_has_something_to_read(
+    changes: dict[str, Any], ok: bool | None
+) -> None:
+    """A client goes on there where its auto.offset.reset says. At the source its offset is in the log."""
+    fields = {"group": "g", "topic": "items", "partition": 0, "committed": 5, "synced": 4, "unread": 9, "judged": True}
+    one = GroupPosition(**{**fields, **changes})
+    check = groups.groups_no_loss([one], "", {TopicPartition("items", 0): 4}, {TopicPartition("items", 0): 6})
+    assert check.ok is ok
+    assert ("in front of the target's log start: g on items-0: 4. Retention" in check.observed) is (ok is not True)
+
+
+def test_a_group_at_work_on_the_target_reads_nothing_again_there() -> None:
+    fields: dict[str, Any] = {"group": "g", "topic": "items", "partition": 0, "committed": 5, "synced": 1}
+    one = GroupPosition(**fields, judged=True, repeated=30, active=True)
+    check = groups.groups_reread_bounded([one], Limits(reread_records_max=0))
+    assert (check.ok, check.evidence) == (True, [])
+    assert groups.groups_no_loss([one]).observed == "0 positions, 0 skipped, 1 more of groups active on the target"
 
 
 def test_what_is_read_again_is_bounded_per_group() -> None:

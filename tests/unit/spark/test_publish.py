@@ -91,6 +91,17 @@ def test_metrics_report_verdict_checks_findings_groups_and_lag(tmp_path: Path) -
     assert found[("finished_timestamp_seconds",)] == 1767323087
 
 
+@pytest.mark.parametrize("flag", ["active", "unclaimed"])
+def test_no_metric_says_that_a_group_would_skip_what_its_members_may_have_read(tmp_path: Path, flag: str) -> None:
+    report = made.faulty()
+    report["groups"] = [dict(row) | {flag: True} for row in report["groups"]]
+    publish.to_file(tmp_path / "mm2.prom", report)
+    found = values((tmp_path / "mm2.prom").read_text(encoding="utf-8"))
+    assert {value for key, value in found.items() if key[0] == "group_skipped_records"} == {0}
+    again = sum(value for key, value in found.items() if key[0] == "group_repeated_records")
+    assert again == (0 if flag == "active" else sum(row["repeated"] for row in report["groups"] if not row["active"]))
+
+
 def test_a_run_that_could_not_judge_has_metrics_too(tmp_path: Path) -> None:
     publish.to_file(tmp_path / "mm2.prom", made.stopped())
     found = values((tmp_path / "mm2.prom").read_text(encoding="utf-8"))

@@ -273,5 +273,27 @@ def test_a_compacted_log_is_compared_by_the_last_record_of_each_key(spark: Spark
         "c": "altered",
         "d": "lost",
         "e": "foreign",
-        "f": "later",
+        "f": "superseded",
     }
+
+
+def test_what_a_log_has_newer_records_of_may_have_been_dropped_there_and_nothing_else(spark: SparkSession) -> None:
+    """A key that the source has written again is lost all the same while the target has no newer record of it."""
+    schema = DIGESTS + ", key string, value string"
+    source = [("t", 0, number, key, key, "x") for number, key in enumerate("abc")]
+    source += [("t", 0, 5, "a2", "a", "y"), ("t", 0, 6, "c2", "c", "y")]
+    target = [("t", 0, 9, "d", "d", "x"), ("t", 0, 10, "e", "e", "x")]
+    frames = (table(spark, source, schema), table(spark, target, schema))
+    found = transforms.compacted_difference(transforms.last_by_key(*frames, cuts(spark, 5)))
+    assert kinds(found) == {"a": "lost", "b": "lost", "c": "lost", "d": "foreign", "e": "foreign"}
+    assert kinds(transforms.superseded(found, None, None)) == kinds(found)
+    newer = [("t", 0, 20, "a3", "a", "z"), ("t", 0, 21, "a4", "a", "z"), ("t", 0, 22, "d2", "d", "z")]
+    there, here = (table(spark, newer, schema), table(spark, [("t", 0, 30, "e2", "e", "z")], schema))
+    assert kinds(transforms.superseded(found, None, there)) == {**kinds(found), "a": "superseded"}
+    assert kinds(transforms.superseded(found, here, there)) == {**kinds(found), "a": "superseded", "e": "superseded"}
+
+
+def kinds(found: DataFrame) -> dict[str, str]:
+    rows = found.collect()
+    assert len(rows) == len({row.key for row in rows})
+    return {row.key: row.kind for row in rows}
