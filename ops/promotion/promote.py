@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from contract.files import replace_text
 from ops.errors import OpsError
 from ops.policy import MANDATORY, Judgement, judging
 from ops.policy.command import judgement_document
@@ -29,7 +28,7 @@ from ops.promotion.record import (
 )
 from ops.pulumi.events import EventLog, Step, resource_of
 from ops.pulumi.stack import PulumiStack
-from ops.pulumi.stack_file import StackFile
+from ops.pulumi.stack_file import StackFile, edit
 from settings import SettingsError, beside, parse
 from settings.files import check
 
@@ -225,12 +224,13 @@ class Promotion:
         """Steps 5 to 7: the stack file, the `up`, the verification."""
         options, file = self.options, self.options.file(self.options.target)
         self._progress(5, f"write {file.name}")
-        if _text(file) != before:
-            raise OpsError(
-                f"file {file}: must stay as it is while it is promoted (somebody changed it). Run this again."
-            )
-        if after != before:
-            replace_text(file, after)
+
+        def judged(now: str) -> str:
+            if now != before:
+                raise ValueError
+            return after
+
+        edit(file, judged, "must stay as it is while it is promoted (somebody changed it). Run this again.")
         self.record.note(written=after != before)
         self._progress(6, f"up of {options.target}")
         began = datetime.now(UTC)
@@ -292,7 +292,8 @@ def _require_no_failback(*sides: StackSettings) -> None:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        with file.open(encoding="utf-8", newline="") as opened:
+            return opened.read()
     except OSError as error:
         raise OpsError(f"file {file}: must be readable ({error.strerror}). Name a stack that has one.") from None
 
