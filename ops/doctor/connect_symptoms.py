@@ -37,6 +37,11 @@ _TEXTS = {
         r"RecordTooLargeException: .*"
         r"|The request included a message larger than the max message size the server will accept.*"
     ),
+    "record-time-refused": (
+        r"InvalidTimestampException: .*"
+        r"|The timestamp of the message is out of acceptable range.*"
+        r"|Timestamp -?\d+ of message with offset \d+ is out of range.*"
+    ),
     "flush-time-out": (
         r"Expiring \d+ record\(s\) for \S+:.*"
         r"|Failed to flush, timed out while waiting for producer to flush outstanding.*"
@@ -52,6 +57,7 @@ _IN_USE = re.compile(r"Unable to sync offsets for consumer group (\S+?)\. This i
 _SIZE = re.compile(r"The message is (\d+) bytes")
 _REFUSED_FOR = re.compile(r"failed to send record to (\S+?):? ")
 _TOPIC = re.compile(r"Expiring \d+ record\(s\) for (\S+)-\d+:|topics: \[([^\],]+)|(\S+?)=UNKNOWN_TOPIC")
+_REFUSED_RECORDS = ("record-too-large", "record-time-refused")
 # A topic is unknown for a moment whenever it is created, and logs remember that: only a lasting failure counts.
 _PASSES = ("unknown-topic-or-partition",)
 # A broker that restarts is out of reach for a moment: clients try again, at first every 50 ms, at last each second.
@@ -106,8 +112,8 @@ def _causes(seen: Observations, text: _Text) -> Iterator[Finding]:
         topic = _TOPIC.search(text.text)
         name = next((one for one in topic.groups() if one), None) if topic else None
         facts = _facts(seen, text.connector, name, trouble)
-        if trouble == "record-too-large":
-            facts |= _too_large(seen, said)
+        if trouble in _REFUSED_RECORDS:
+            facts |= _refused(seen, said)
         yield finding(trouble, text.where, f"it says: {said}{times}", **facts)
         if not text.is_log:
             return
@@ -133,8 +139,8 @@ def _facts(seen: Observations, connector: str | None, topic: str | None, trouble
     }
 
 
-def _too_large(seen: Observations, said: str) -> dict[str, str | None]:
-    """Return the size of the record, and the topic that a worker names in its log only."""
+def _refused(seen: Observations, said: str) -> dict[str, str | None]:
+    """Return the size of the record if it is named, and the topic, which a worker names in its log only."""
     size = _SIZE.search(said)
     named = [one for log in seen.logs for one in _REFUSED_FOR.findall(log.text)]
     return {"size": size.group(1) if size else None, "topic": named[-1] if named else None}

@@ -277,6 +277,15 @@ _ALL = (
         + ".",
     ),
     KnownIssue(
+        name="record-time-refused",
+        sign="The target refuses a record because of its time, which is ahead of the target's clock: its task fails, "
+        "and nothing behind the record is copied",
+        remedy="Brokers of Kafka 4 refuse what is more than an hour ahead of their clock; earlier ones take "
+        "everything, 9223372036854775807 ms. Set log.message.timestamp.after.max.ms of the target's brokers to what "
+        "the source takes, and message.timestamp.after.max.ms of {topic} where a topic sets it (at the source too, or "
+        "the mirror sets it back). Run `pulumi up`, then " + _RESTART + ".",
+    ),
+    KnownIssue(
         name="orphan-remote-topic",
         sign="A topic that the mirror has copied from was deleted at the source, and its remote topic is still there",
         remedy="MirrorMaker deletes no topic. If nobody needs what is in it: kafka-topics.sh --bootstrap-server "

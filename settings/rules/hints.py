@@ -13,13 +13,14 @@ from settings.parsing import ParsedStack
 from settings.platform import Platform
 from settings.replication_topology import ReplicationTopology, TopicFlow, flows
 from settings.rules.active import fence_hints
+from settings.rules.mirrors import KAFKA_4, version_numbers
 from settings.rules.operation import monitoring_hints
 from settings.rules.siblings import connectivity_hints
 from settings.text import format_names
 from settings.topics import internal_topics_of, offset_syncs_topic
 from settings.users import Acl, Operation
 
-SEND_BUFFER = "socket.send.buffer.bytes"
+SEND_BUFFER, AHEAD = "socket.send.buffer.bytes", "log.message.timestamp.after.max.ms"
 _SEE: set[Operation] = {"Describe", "Read", "Delete", "All"}  # each of them lets a user see a group
 
 
@@ -37,6 +38,8 @@ def hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStac
             yield from _rights(flow, found, there, topology)
             yield from _small_buffers(flow, there)
             yield from _failback_rights(flow, found, there, topology)
+        if not flow.is_reverse:
+            yield from _refused_times(flow, found, there)
     yield from _unnamed_use(found)
     yield from _default_network_policy(found)
     yield from connectivity_hints(found, stack, others)
@@ -124,6 +127,22 @@ def _small_buffers(flow: TopicFlow, there: ParsedStack) -> Iterator[Problem]:
         f"mirror {mirror.name}: the brokers of stack {flow.source} keep a socket buffer of a fixed size ({SEND_BUFFER}"
         f"), so that each connection sends that much in {mirror.source.latency_ms} ms, however wide the line is. Set "
         f"it to -1 in cluster.config of Pulumi.{flow.source}.yaml, or give the mirror more tasks (docs/sizing.md).",
+    )
+
+
+def _refused_times(flow: TopicFlow, found: ParsedStack, there: ParsedStack | None) -> Iterator[Problem]:
+    """Brokers before Kafka 4 take a record of any time, later ones none that is an hour ahead: its task fails there."""
+    external, cluster = flow.mirror.source.external, found.reference_cluster
+    known = external.kafka_version if external is not None else _kafka(there) if there is not None else None
+    if known is None or cluster is None or cluster.external is not None or AHEAD in cluster.config:
+        return
+    if version_numbers(known) >= KAFKA_4 or version_numbers(_kafka(found)) < KAFKA_4:
+        return
+    yield Problem(
+        "cluster.config",
+        f"cluster {cluster.name}: brokers of Kafka 4 refuse records that are more than an hour ahead of their clock, "
+        f"and the source of mirror {flow.mirror.name}, of Kafka {known}, takes them: the mirror's task would fail at "
+        f"the first one. Set {AHEAD} in cluster.config to what the source takes, by default {2**63 - 1}.",
     )
 
 

@@ -279,7 +279,7 @@ def _version(mirror: Mirror, context: RuleContext) -> str:
 def _readable(at: Subject, external: ExternalSource, workers: str) -> Iterator[Problem]:
     """Clients of Kafka 4 connect to brokers of 2.1 and later; those of 3.9 to earlier ones too."""
     given = external.kafka_version
-    if given is None or _numbers(workers) < KAFKA_4 or _numbers(given) >= OLDEST_FOR_4:
+    if given is None or version_numbers(workers) < KAFKA_4 or version_numbers(given) >= OLDEST_FOR_4:
         return
     yield at.problem(
         "kafkaVersion",
@@ -291,7 +291,7 @@ def _readable(at: Subject, external: ExternalSource, workers: str) -> Iterator[P
     )
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
     """Return the numbers of a version, by which versions are ordered."""
     return tuple(map(int, version.split(".")))
 

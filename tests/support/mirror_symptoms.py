@@ -46,6 +46,10 @@ TOO_LARGE = (
     f"{SEND_FAILED}RecordTooLargeException: The message is 2097240 bytes when serialized which is larger than 1048576, "
     "which is the value of the max.request.size configuration.\n"
 )
+REFUSED_TIME = (
+    f"{SEND_FAILED}InvalidTimestampException: One or more records have been rejected due to 1 record errors in total, "
+    "and only showing the first three errors at most: [RecordError(batchIndex=0, message='Record 0: Timestamp ...')]\n"
+)
 NO_CLASS = (
     "ConnectRestException: PUT /connectors/es-src-%3Ees-tgt.MirrorSourceConnector/config: 400 Connector configuration "
     "is invalid and contains the following 1 error(s):\nInvalid value io.strimzi.kafka.connect.mirror."
@@ -329,6 +333,11 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
         failed(TOO_LARGE),
         f"task 0 of connector {SOURCE}", "it says: RecordTooLargeException: The message is 2097240 bytes when",
         "to at least 2097240: max.message.bytes of",
+    ),
+    "record-time-refused": (
+        failed(REFUSED_TIME),
+        f"task 0 of connector {SOURCE}", "it says: InvalidTimestampException: One or more records have been rejected",
+        "log.message.timestamp.after.max.ms of the target's brokers",
     ),
     "orphan-remote-topic": (
         seen(orphans={"items.old": "es-src.items.old"}),

@@ -6,7 +6,8 @@ authentication-refused, broker-out-of-workers-reach, mirror-maker-1-beside (Kafk
 pulumi-state-in-one-place, which is a note in a sandbox, pulumi-state-behind (test_break_glass.py sees it),
 fence-left-behind, source-still-takes-writes and target-fenced (test_killed.py sees them),
 groups-not-followed (a sandbox runs no pods), retention-overtakes-mirror, retention-overtook-mirror,
-source-topic-recreated, source-log-truncated, record-too-large and orphan-remote-topic (test_lost_records.py sees them).
+source-topic-recreated, source-log-truncated, record-too-large, record-time-refused and orphan-remote-topic
+(test_lost_records.py sees them).
 tests/unit/ops/test_doctor.py judges what their signs look like; test_operator_mirrors.py has a worker that crashed.
 """
 

@@ -27,8 +27,9 @@ RETAINED = tuple(f"retained-{number:02}" for number in range(20))
 RETENTION_S = range(40, 60)
 CHECKED_EVERY_MS = 1000
 ASKED_EVERY_S = 2.0
-RENEWED, GONE, CUT, LARGE = "renewed", "gone", "cut", "large"
-TOPICS = (*RETAINED, RENEWED, GONE, CUT, LARGE)
+RENEWED, GONE, CUT, LARGE, AHEAD = "renewed", "gone", "cut", "large", "ahead"
+TOPICS = (*RETAINED, RENEWED, GONE, CUT, LARGE, AHEAD)
+YEAR_MS, ANY_TIME = 365 * 24 * 3600 * 1000, {"message.timestamp.after.max.ms": 2**63 - 1}
 RECORDS, LEFT = 5, 4
 LARGE_BYTES, SOURCE_LIMIT = 2 * 1024 * 1024, 3 * 1024 * 1024
 LOST_WITHIN_S = 180.0
@@ -133,6 +134,26 @@ def test_a_record_that_is_too_large_is_named_and_the_remedy_loses_nothing(site: 
     site.restart()
     wait_until("both records are copied", lambda: site.written(f"here.{LARGE}") == RECORDS + 2, otherwise=site.state)
     assert site.named("record-too-large") == {}
+
+
+def test_a_record_of_a_clock_that_is_a_year_ahead_is_named_and_the_remedy_loses_nothing(site: Site) -> None:
+    """A source before Kafka 4 takes it, and a target of Kafka 4 does not."""
+    admin = AdminClient(site.boss)
+    set_of(admin, AHEAD, ANY_TIME)
+    sender = RaisingProducer(site.boss)
+    sender.produce(AHEAD, value=b"early", timestamp=int(time.time() * 1000) + YEAR_MS)
+    sender.deliver()
+    site.send_records(AHEAD, 1)
+    wait_until("the task failed", lambda: site.tasks() == ["FAILED"], otherwise=site.state)
+
+    (found,) = site.named("record-time-refused").values()
+
+    assert "is out of range" in found.what, found.what
+    assert f"message.timestamp.after.max.ms of here.{AHEAD}" in found.remedy
+    set_of(admin, f"here.{AHEAD}", ANY_TIME)
+    site.restart()
+    wait_until("both records are copied", lambda: site.written(f"here.{AHEAD}") == RECORDS + 2, otherwise=site.state)
+    assert site.named("record-time-refused") == {}
 
 
 @pytest.fixture(scope="module")

@@ -271,3 +271,20 @@ def test_brokers_at_a_distance_that_keep_a_small_buffer_are_hinted_at(
     target = with_value(TARGET, "mirrors/0/source/latencyMs", latency) if latency else TARGET
     found = [hint for hint in hints(target, "stg", {"dev": source}) if hint.key == "mirrors[0].source.latencyMs"]
     assert ["sends that much in 100 ms" in hint.message for hint in found] == [True] * hinted
+
+
+@pytest.mark.parametrize(
+    ("source", "config", "hinted"),
+    [
+        ("3.9.1", {}, True),
+        ("3.9.1", {"log.message.timestamp.after.max.ms": 10**15}, False),
+        ("4.2.0", {}, False),
+    ],
+)
+def test_a_target_that_refuses_times_that_its_source_takes_is_hinted_at(
+    source: str, config: dict[str, int], hinted: bool
+) -> None:
+    there = with_value(SOURCE, "cluster/version", source)
+    here = with_value(with_value(TARGET, "cluster/version", "4.3.1"), "cluster/config", config)
+    found = [hint.message for hint in hints(here, "stg", {"dev": there}) if hint.key == "cluster.config"]
+    assert [f"of Kafka {source}, takes them" in message for message in found] == [True] * hinted
