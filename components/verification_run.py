@@ -24,6 +24,7 @@ from pulumi import dynamic
 from contract.documents import STANDARD_INPUT, unnamed_file
 from contract.report_rows import read_report
 from contract.stack_outputs import is_of_empty_pair
+from contract.terminal import printable
 
 PROJECT = Path(__file__).resolve().parents[1]
 STOP_S = 20.0
@@ -161,8 +162,11 @@ def _locked(descriptor: int) -> bool:
 def _failure(mirror: str, report: Mapping[str, Any], allowed: set[str], report_dir: Path) -> str:
     """One message: every check that does not hold, with what was observed."""
     bad = [
-        f"  {check['name']} {'failed' if check['ok'] is False else 'unknown'}: {check['observed']} "
-        f"(expected {check['expected']})"
+        printable(
+            f"  {check['name']} {'failed' if check['ok'] is False else 'unknown'}: {check['observed']} "
+            f"(expected {check['expected']})",
+            lines=False,
+        )
         for check in report["checks"]
         if check["ok"] is False or (check["ok"] is None and check["name"] not in allowed)
     ]
@@ -172,9 +176,8 @@ def _failure(mirror: str, report: Mapping[str, Any], allowed: set[str], report_d
 
 
 def _error(mirror: str, what: str) -> Outcome:
-    return Outcome(
-        passed=False, verdict="error", message=f"mirror {mirror}: verification {what}".rstrip(), checks=[], report=""
-    )
+    message = printable(f"mirror {mirror}: verification {what}".rstrip())
+    return Outcome(passed=False, verdict="error", message=message, checks=[], report="")
 
 
 def _follow(
@@ -221,7 +224,7 @@ def _follow(
         try:
             for line in process.stdout or ():
                 if line.strip():
-                    last, said_at = line.strip(), time.monotonic()
+                    last, said_at = printable(line.strip()), time.monotonic()
                     log(last)
             code = process.wait()
         except BaseException:

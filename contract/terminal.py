@@ -3,8 +3,14 @@
 import re
 
 _UNSEEN = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
-# What GitHub's runner takes for a command, at the beginning of a line or, in the older form, anywhere.
-_COMMAND = re.compile(r"(?<!\S)::(?=[a-zA-Z])|##(?=\[)")
+# Of GitHub's runner (ActionCommandManager and its extensions, 2.x).
+_COMMANDS = (
+    "add-mask|add-matcher|add-path|debug|echo|endgroup|error|group|internal-set-repo-path|notice|remove-matcher|"
+    "save-state|set-env|set-output|stop-commands|warning"
+)
+# What the runner takes for a command, at the beginning of a line, which may be any place where a long one is broken,
+# or, in the older form, anywhere.
+_COMMAND = re.compile(rf"(?<!\S)::(?=[a-zA-Z])|::(?=(?:{_COMMANDS})(?![a-zA-Z-]))|##(?=\[)", re.IGNORECASE)
 
 
 def visible(text: str, *, lines: bool = True) -> str:

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from contract.verification_request import Mirror
 from ops.connection import CONTACT_TIMEOUT_S, PROJECT, ClientErrors, Connection, client_settings, from_outputs
-from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, escape, guard, log, show, stderr
+from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, Text, escape, guard, log, show, stderr
 from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs, typed_outputs
 from ops.recovery import mirror_context
@@ -301,7 +301,7 @@ def delete_command(
         failed = admin.delete(chosen)
         deleted = [topic for topic in chosen if topic not in failed]
         document = {"stack": stack, "deleted": deleted, "failed": failed}
-        show(as_json, document, lambda: "\n".join(f"deleted: {escape(topic)}" for topic in deleted))
+        show(as_json, document, lambda: Text("\n".join(f"deleted: {topic}" for topic in deleted)))
         for topic, reason in failed.items():
             log(f"error: topic {topic}: must be open to deletion by the user ({reason}). Grant it Delete on the topic.")
     if failed:

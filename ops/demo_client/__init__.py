@@ -6,6 +6,7 @@ of what a client produced or consumed, per partition. No record is kept, however
 
 import itertools
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from contract.terminal import visible
 
 STORES = tuple(f"STORE-{number:02d}" for number in range(1, 9))
 SKUS = tuple(f"SKU-{number:04d}" for number in range(1, 51))
@@ -162,9 +165,13 @@ def keys_file(path: Path | None) -> Iterator[Each]:
         yield nobody
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as lines:
+    with path.open("w", encoding="utf-8", opener=_privately) as lines:
         yield lambda partition, offset, record_id: _write(lines.write, partition, offset, record_id)
 
 
 def _write(write: Callable[[str], int], partition: int, offset: int, record_id: str | None) -> None:
-    write(f"{partition}\t{offset}\t{record_id or ''}\n")
+    write(f"{partition}\t{offset}\t{visible(record_id or '', lines=False)}\n")
+
+
+def _privately(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -13,7 +13,7 @@ import typer
 from contract.fields import VerificationError
 from kafka.cluster import Cluster
 from ops.connection import PROJECT
-from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, log, show, stderr
+from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, Text, guard, log, show, stderr
 from ops.errors import OpsError
 from ops.offsets import current_offsets, entries, offset_plan
 from ops.offsets.entries import Entry
@@ -174,7 +174,7 @@ def export_command(
         _write(out, on, found, known)
         names = sorted({str(one.group) for one in found})
         document = {"file": str(out), "side": on, "groups": names, "positions": len(found)}
-        show(as_json, document, lambda: f"{len(found)} positions of {', '.join(names)} on the {on}: {out}")
+        show(as_json, document, lambda: Text(f"{len(found)} positions of {', '.join(names)} on the {on}: {out}"))
 
 
 @app.command("import")

@@ -228,6 +228,6 @@ def _documented_error(folder: Path, kind: str, stack: str) -> Iterator[None]:
 
 def _answer(as_json: bool, document: Mapping[str, Any], text: str) -> None:
     if as_json:
-        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
     elif text:
         sys.stdout.write(f"{printable(text)}\n")

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
-from contract.files import replace_text
+from contract.files import PRIVATE, replace_text
 from ops.connection import PROJECT
 from ops.console import escape
 from ops.errors import OpsError
@@ -140,11 +140,11 @@ def _judgement(
 
 
 def _write(file: Path | None, document: Document) -> None:
-    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(document, indent=2) + "\n"
     if file is None:
         sys.stdout.write(text)
     else:
-        replace_text(file, text)
+        replace_text(file, text, new_mode=PRIVATE)
 
 
 @contextmanager

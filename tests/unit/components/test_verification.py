@@ -238,6 +238,27 @@ def test_a_failed_verdict_names_every_check_that_does_not_hold(monkeypatch: pyte
     assert len(outcome.checks) == 4
 
 
+def test_names_from_a_cluster_reach_the_log_of_an_up_as_text_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    job(
+        monkeypatch,
+        tmp_path,
+        r"""
+        evil = "group x\r\n::stop-commands::token\x1b[2J"
+        print(evil.replace("\r\n", " "))
+        checks = [{"name": "groups_synced", "ok": False, "expected": "e", "observed": evil}]
+        (report / "report.json").write_text(json.dumps({"verdict": "fail", "checks": checks, "error": evil}))
+        sys.exit(1)
+        """,
+    )
+    outcome, said = run()
+    for text in (outcome.message, *said):
+        assert "\x1b" not in text
+        assert not [line for line in text.splitlines() if line.lstrip().startswith("::")]
+    assert r"group x\x0d\x0a\x3a:stop-commands::token\x1b[2J" in outcome.message
+
+
 @pytest.mark.parametrize(
     ("body", "reported"),
     [

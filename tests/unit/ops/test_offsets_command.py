@@ -254,6 +254,13 @@ def test_what_is_exported_is_imported(made_up: MadeUpPair, tmp_path: Path) -> No
     assert (tmp_path / "kept.csv").read_text() == "bills,items,1,3\norders,items,0,40\n"
 
 
+def test_a_group_whose_name_is_markup_is_exported_and_shown_as_it_is(made_up: MadeUpPair, tmp_path: Path) -> None:
+    made_up.target_cluster.groups["a[/b]\x1b[2J"] = {TopicPartition("items", 1): 3}
+    result = CliRunner().invoke(app, ["offsets", "export", "--out", str(tmp_path / "kept.json")])
+    assert result.exit_code == 0, result.output
+    assert "a[/b]\\x1b[2J" in result.stdout
+
+
 def test_an_export_of_one_group_is_for_kafkas_own_tool(made_up: MadeUpPair, tmp_path: Path) -> None:
     file = tmp_path / "orders.csv"
     document("export", "--on", "source", "--group", "orders", "--out", str(file))

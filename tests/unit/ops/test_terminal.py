@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from contract.terminal import printable
-from ops.console import AdaptiveTable, Column, escape, guard, log
+from ops.console import AdaptiveTable, Column, Text, escape, guard, log
 from ops.doctor.command import shown
 from ops.doctor.diagnosis import diagnose
 from ops.errors import OpsError
@@ -26,7 +26,7 @@ SHOWN = "shop\\x1b[2J\\u202e\\x0d\n\\x3a:error::all is lost"
 def test_control_characters_and_commands_are_shown() -> None:
     assert printable(EVIL) == SHOWN
     assert printable("a ##[error]b") == "a \\x23#[error]b"
-    assert printable(EVIL, lines=False) == "shop\\x1b[2J\\u202e\\x0d\\x0a::error::all is lost"
+    assert printable(EVIL, lines=False) == "shop\\x1b[2J\\u202e\\x0d\\x0a\\x3a:error::all is lost"
 
 
 @pytest.mark.parametrize("text", ["fd00::1", "items: 3 of 4", "a::b", "über ✓", "# head", "::1"])
@@ -49,6 +49,14 @@ def test_neither_a_table_nor_a_list_passes_them_on(width: int) -> None:
     Console(file=out, width=width).print(table, escape(EVIL))
     assert not set("\x1b\u202e\r") & set(out.getvalue())
     assert not [line for line in out.getvalue().splitlines() if line.strip().startswith(("::", "│ ::"))]
+
+
+@pytest.mark.parametrize("before", range(78, 83))
+def test_no_line_that_is_broken_within_a_name_begins_with_a_command(before: int) -> None:
+    out = io.StringIO()
+    Console(file=out, width=80).print(Text("g" * before + "::error file=a.py::all is lost, ab::cd and fd00::1"))
+    assert not [line for line in out.getvalue().splitlines() if line.startswith("::")]
+    assert "ab::cd and fd00::1" in out.getvalue().replace("\n", "")
 
 
 LONGEST = EVIL + "g" * 32_767  # of a group's name and of a client's id, in Kafka's protocol
