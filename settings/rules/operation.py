@@ -6,7 +6,7 @@ needs where it runs; alerts can be routed.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from settings.cluster import Cluster, Metrics
 from settings.errors import Problem, Subject
@@ -274,15 +274,8 @@ def _idle(key: str, how: str) -> Problem:
 
 
 def _driver_namespace(run: Run, mirror_namespaces: Sequence[str], cluster: Cluster) -> Iterator[Problem]:
-    """Yield the problems of where Spark's driver is: not beside a cluster or a mirror, whose Secrets it could mount."""
-    if run.namespace in {cluster.namespace, *mirror_namespaces}:
-        yield _VERIFICATION.problem(
-            "run.namespace",
-            "must not be that of a cluster or mirror with how spark-application",
-            run.namespace,
-            "Give the pods a namespace of their own, or leave run.namespace out.",
-            why="the driver may create pods, which may mount each Secret there, keys of the cluster's authorities too",
-        )
+    """Yield the problems of where Spark's driver is."""
+    yield from driver_beside(run, {cluster.namespace, *mirror_namespaces})
     for home in dict.fromkeys(mirror_namespaces):
         if len(run.home(home)) > LABEL_LENGTH_MAX:
             yield _VERIFICATION.problem(
@@ -291,6 +284,18 @@ def _driver_namespace(run: Run, mirror_namespaces: Sequence[str], cluster: Clust
                 "nothing",
                 f"{run.home(home)} is longer than a namespace's name can be.",
             )
+
+
+def driver_beside(run: Run, namespaces: Set[str]) -> Iterator[Problem]:
+    """Yield the problem of a driver in one of these namespaces, of which it could mount the Secrets."""
+    if run.how == "spark-application" and run.namespace in namespaces:
+        yield _VERIFICATION.problem(
+            "run.namespace",
+            "must not be that of a cluster or mirror with how spark-application",
+            run.namespace,
+            "Give the pods a namespace of their own, or leave run.namespace out.",
+            why="the driver may create pods, which may mount each Secret there, keys of the cluster's authorities too",
+        )
 
 
 def monitoring(settings: Monitoring, mirrors: Mapping[int, Mirror]) -> Iterator[Problem]:

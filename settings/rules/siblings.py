@@ -12,6 +12,7 @@ from settings.parsing import ParsedStack
 from settings.replication_topology import ReplicationTopology, TopicFlow, failback_flows, flows, plain_names
 from settings.rules.active import sharing
 from settings.rules.common import refusing_listener
+from settings.rules.operation import driver_beside
 from settings.text import did_you_mean, format_names
 
 _NO_AUTHENTICATION = "none"
@@ -38,6 +39,11 @@ def siblings(
         yield from _prefix_cycle(at, flow, topology)
     for flow in failback_flows(name, found):
         yield from sharing(Subject(flow.where, f"mirror {flow.mirror.name}"), flow, topology)
+    if found.verification is not None:
+        clusters = (each.reference_cluster for each in others.values())
+        elsewhere = {cluster.namespace for cluster in clusters if cluster is not None}
+        own = {found.reference_cluster.namespace} if found.reference_cluster is not None else set[str]()
+        yield from driver_beside(found.verification.run, elsewhere - own)
 
 
 def _source(at: Subject, flow: TopicFlow, others: Mapping[str, ParsedStack], required: bool) -> Iterator[Problem]:

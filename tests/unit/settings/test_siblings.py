@@ -41,6 +41,14 @@ def test_a_pair_that_fits_is_good_and_nothing_is_hinted_at() -> None:
     assert hints(TARGET, "stg", {"dev": GOOD}) == ()
 
 
+def test_sparks_driver_is_not_beside_a_cluster_of_another_stack() -> None:
+    run = {"how": "spark-application", "image": "registry.example.com/verification:1.0.0", "namespace": "active"}
+    found = problems(with_value(TARGET, "verification/run", run), with_value(GOOD, "cluster/namespace", "active"))
+    assert "must not be that of a cluster or mirror" in found["verification.run.namespace"]
+    apart = with_value(TARGET, "verification/run", {**run, "namespace": "apart"})
+    assert problems(apart, with_value(GOOD, "cluster/namespace", "active")) == {}
+
+
 def test_a_missing_source_file_is_wrong_in_a_check_and_nothing_to_the_program() -> None:
     assert "mirrors[0].source.stack" in problems(TARGET, None)
     assert isinstance(parse(TARGET, "stg", {}), Stack)
