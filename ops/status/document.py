@@ -72,8 +72,19 @@ def unknown(seen: MirrorSnapshot) -> dict[str, str]:
             found[str(resource.resource)] = resource.silent
     if seen.connectors is None and seen.pair.state == "running":
         found["connectors"] = "neither Connect nor the mirror's resource reports them"
+    if (why := _unproven(seen)) is not None:
+        found["verification"] = why
     fences = {"fence": seen.fence_unknown, "target fence": seen.target_fence_unknown}
     return found | {name: why for name, why in fences.items() if why is not None}
+
+
+def _unproven(seen: MirrorSnapshot) -> str | None:
+    """Why the latest verification proves nothing, if it could not make a check that the limits do not forgive."""
+    proof = seen.pair.proof or {}
+    names = [check["name"] for check in verify.checks_of(proof) if check["ok"] is None]
+    if proof.get("verdict") != "unknown" or set(names) <= set(seen.pair.request.limits.allow_unknown):
+        return None
+    return f"the latest verdict is unknown ({', '.join(names) or 'no check was made'})"
 
 
 def problems(seen: MirrorSnapshot) -> list[str]:

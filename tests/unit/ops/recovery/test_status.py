@@ -94,6 +94,19 @@ def test_each_fault_is_reported_in_words_and_makes_the_pair_degraded(changed: di
     assert f"! {message}" in text
 
 
+def test_a_pair_whose_latest_verification_is_unknown_is_not_healthy_unless_that_is_forgiven() -> None:
+    found = proof("unknown")
+    found["checks"].append({"name": "groups_no_loss", "ok": None})
+    seen = observe(of=known(proven=found))
+    shown = status.document(seen)
+    assert (shown["health"], shown["problems"]) == ("unknown", [])
+    assert shown["unknown"]["verification"] == "the latest verdict is unknown (groups_no_loss)"
+    limits = seen.pair.request.limits.model_copy(update={"allow_unknown": ("groups_no_loss",)})
+    request = seen.pair.request.model_copy(update={"limits": limits})
+    forgiven = replace(seen, pair=replace(seen.pair, request=request))
+    assert status.document(forgiven)["health"] == "healthy"
+
+
 def test_a_fault_of_two_sources_is_reported_once() -> None:
     faulty = connectors(task="FAILED")
     seen = observe(connectors=(*faulty, *faulty))
