@@ -13,18 +13,18 @@ DEFAULTS, MIRROR_ONLY, RECOMMENDED = "defaults", "recommended, brokers' defaults
 # `socket.send.buffer.bytes` of the source's brokers; -1 lets the system choose.
 BROKER_BUFFERS = {RECOMMENDED: -1, MIRROR_ONLY: BROKER_BUFFER, DEFAULTS: BROKER_BUFFER}
 NEAR_MS = 0.2  # a round trip on one machine
+ALONE_MS = 0.0  # what acks=all adds where one broker is the only replica
+SHARE = 2 / 3  # of what the machine copies: beyond it the processors are the limit, and not the line
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Tasks and clients of a mirror, the same as connector's options, and what `ops size` expects of it."""
+    """Tasks and clients of a mirror, the clients as the connector's options."""
 
     name: str
     tasks: int
     consumer: dict[str, int | str]
     producer: dict[str, int | str]
-    expected: float
-    """Records a second that `ops size` expects."""
 
     def overrides(self) -> dict[str, object]:
         """Options of the connector."""
@@ -33,42 +33,44 @@ class Setting:
             **{f"producer.override.{key}": value for key, value in self.producer.items()},
         }
 
+    def expected(self, round_trip_ms: int, here: Throughput) -> float:
+        """Return the records a second that `ops size` expects; `here` is what a task copies without a distance."""
+        clients = Clients(
+            receive_buffer=int(self.consumer.get("receive.buffer.bytes", Clients.receive_buffer)),
+            max_partition_fetch=int(self.consumer.get("max.partition.fetch.bytes", Clients.max_partition_fetch)),
+            batch=int(self.producer.get("batch.size", Clients.batch)),
+            in_flight=int(self.producer.get("max.in.flight.requests.per.connection", Clients.in_flight)),
+            send_buffer=int(self.producer.get("send.buffer.bytes", Clients.send_buffer)),
+        )
+        most = here.records_per_second(RECORD_BYTES)
+        load = _load(self.name, round_trip_ms, most)
+        return min(copied(load, here, clients, self.tasks), most)  # the tasks share the machine that one task fills
+
 
 def setting(name: str, round_trip_ms: int, here: Throughput, records_per_second: float | None = None) -> Setting:
     """Return what a mirror is configured with for this distance; `here` is what a task copies without one.
 
-    Recommended is for so many records a second; without a number for a load of which the double, the catch-up factor,
-    is all that this machine can copy.
+    Recommended is for so many records a second, of which the double, the catch-up factor, must be possible; without a
+    number the double is two thirds of what this machine can copy.
     """
-    most = here.records_per_second(RECORD_BYTES)
-    load = Workload(
+    if name == DEFAULTS:
+        return Setting(name, 1, {}, {})
+    if records_per_second is None:
+        records_per_second = SHARE * here.records_per_second(RECORD_BYTES) / Workload.catch_up
+    found = size(_load(name, round_trip_ms, records_per_second), here)
+    return Setting(name, found.tasks, found.consumer, found.producer)
+
+
+def _load(name: str, round_trip_ms: int, records_per_second: float) -> Workload:
+    return Workload(
         topics=1,
         partitions=PARTITIONS,
         record_bytes=RECORD_BYTES,
-        records_per_second=most / 2 if records_per_second is None else records_per_second,
+        records_per_second=records_per_second,
         latency_ms=round_trip_ms,
         local_ms=NEAR_MS,
+        acknowledge_ms=ALONE_MS,
         source_brokers=1,
         target_brokers=1,
         broker_buffer=BROKER_BUFFERS[name],
-    )
-    consumer: dict[str, int | str] = {}
-    producer: dict[str, int | str] = {}
-    tasks = 1
-    if name != DEFAULTS:
-        found = size(load, here)
-        tasks, consumer, producer = found.tasks, found.consumer, found.producer
-    clients = Clients(
-        receive_buffer=int(consumer.get("receive.buffer.bytes", Clients.receive_buffer)),
-        max_partition_fetch=int(consumer.get("max.partition.fetch.bytes", Clients.max_partition_fetch)),
-        batch=int(producer.get("batch.size", Clients.batch)),
-        in_flight=int(producer.get("max.in.flight.requests.per.connection", Clients.in_flight)),
-        send_buffer=int(producer.get("send.buffer.bytes", Clients.send_buffer)),
-    )
-    return Setting(
-        name=name,
-        tasks=tasks,
-        consumer=consumer,
-        producer=producer,
-        expected=min(copied(load, here, clients, tasks), most),  # the tasks share the machine that one task fills
     )

@@ -1,8 +1,9 @@
 """What one task's consumer and producer can carry over a network with latency, and the settings that carry more.
 
-The consumer asks each broker for one fetch at a time, and TCP lets a connection have one window on its way. Connect
-gives a source task's producer one request in flight a broker, so that order is kept without idempotence. Sources:
-Kafka's ConsumerConfig and ProducerConfig, `Worker.baseProducerConfigs` of Kafka Connect, Linux's tcp(7).
+The consumer asks each broker for one fetch at a time, and TCP lets a connection have one window on its way. So a fetch
+takes a round trip in which nothing comes, and then as many as it has windows. Connect gives a source task's producer
+one request in flight a broker, so that order is kept without idempotence. Sources: Kafka's ConsumerConfig and
+ProducerConfig, `Worker.baseProducerConfigs` of Kafka Connect, Linux's tcp(7); `benchmarks.distance` for the fetches.
 """
 
 import itertools
@@ -26,6 +27,7 @@ BROKER_BUFFER = 100 * KIB
 RECEIVED, SENT = 1.1, 1.35
 LARGEST_BATCH = MIB  # a request, and so a batch, may have max.request.size
 LARGEST_FETCH = 16 * MIB
+LEAST_IDLE = 0.2  # of the time a connection waits for the next request: beyond that requests grow for little
 POLLED_RECORDS = 500  # max.poll.records: what a task has in memory of its last poll
 
 
@@ -104,10 +106,10 @@ def consumer_bound(clients: Clients, network: Network, partitions: int) -> Bound
     fetch = min(clients.fetch_max, each * clients.max_partition_fetch)
     pipe = window(clients.receive_buffer, network.broker_buffer)
     return _bound(
-        brokers * min(pipe, fetch),
+        brokers * _in_turn(fetch, pipe),
         network.consumer_ms,
-        f"{format_count(brokers, 'broker')} x min(TCP window {shown(pipe)}, fetch of {format_count(each, 'partition')} "
-        f"{shown(fetch)}) / {network.consumer_ms:g} ms",
+        f"{format_count(brokers, 'broker')} x fetch of {format_count(each, 'partition')} {shown(fetch)} / "
+        f"(1 + fetch / TCP window {shown(pipe)}) / {network.consumer_ms:g} ms",
     )
 
 
@@ -117,14 +119,15 @@ def producer_bound(clients: Clients, network: Network, partitions: int, record_b
     batch = max(clients.batch, int(record_bytes))
     request = max(min(clients.max_request, each * batch), batch)
     trip = network.producer_ms + network.acknowledge_ms
+    pipe = window(network.broker_buffer, clients.send_buffer)
     asked = _bound(
         brokers * clients.in_flight * request,
-        trip,
+        trip + network.producer_ms * request / pipe,
         f"{format_count(brokers, 'broker')} x {format_count(clients.in_flight, 'request')} in flight x "
         f"{format_count(each, 'batch', 'batches')} {shown(request)} / "
-        f"({network.producer_ms:g} ms + {network.acknowledge_ms:g} ms for acks=all)",
+        f"({network.producer_ms:g} ms x (1 + request / TCP window {shown(pipe)}) + {network.acknowledge_ms:g} ms for "
+        "acks=all)",
     )
-    pipe = window(network.broker_buffer, clients.send_buffer)
     carried = _bound(
         brokers * pipe,
         network.producer_ms,
@@ -137,20 +140,23 @@ def tuned(clients: Clients, network: Network, partitions: int, needed_in: float,
     """Return settings that carry so many bytes a second in and out of one task, as far as settings can."""
     brokers, each = _spread(partitions, network.source_brokers)
     way = needed_in * network.consumer_ms / 1000 / brokers
-    if way > clients.receive_buffer * RECEIVED >= 0:
+    if way > _in_turn(each * clients.max_partition_fetch, window(clients.receive_buffer, -1)):
         clients = replace(clients, receive_buffer=-1)
-    if way > each * clients.max_partition_fetch:
-        clients = replace(clients, max_partition_fetch=min(LARGEST_FETCH, power_of_two(way / each)))
+    fetch = _least_in_turn(way, way, window(clients.receive_buffer, network.broker_buffer))
+    if fetch > each * clients.max_partition_fetch:
+        clients = replace(clients, max_partition_fetch=min(LARGEST_FETCH, power_of_two(fetch / each)))
     brokers, each = _spread(partitions, network.target_brokers)
-    if needed_out * network.producer_ms / 1000 / brokers > clients.send_buffer * SENT >= 0:
+    sent = needed_out * network.producer_ms / 1000 / brokers
+    if sent > clients.send_buffer * SENT >= 0:
         clients = replace(clients, send_buffer=-1)
     way = needed_out * (network.producer_ms + network.acknowledge_ms) / 1000 / brokers
-    if way > each * clients.batch:
-        batch = min(LARGEST_BATCH, power_of_two(way / each))
+    request = _least_in_turn(way, sent, window(network.broker_buffer, clients.send_buffer))
+    if request > each * clients.batch:
+        batch = min(LARGEST_BATCH, power_of_two(request / each))
         linger = min(100, max(10, round(network.producer_ms)))
         memory = max(clients.buffer_memory, power_of_two(2 * partitions * batch))
         clients = replace(clients, batch=batch, linger_ms=linger, buffer_memory=memory)
-    if way > min(clients.max_request, each * clients.batch):
+    if request > min(clients.max_request, each * clients.batch):
         clients = replace(clients, in_flight=5)
     return clients
 
@@ -172,6 +178,22 @@ def shown(size: float) -> str:
 def power_of_two(least: float) -> int:
     """Return the smallest power of two that is not smaller."""
     return 1 << max(0, int(-(-least // 1)) - 1).bit_length()
+
+
+def _in_turn(request: float, pipe: float) -> float:
+    """Bytes in a round trip where one request or answer after the other is on its way, at the pace of the window."""
+    return request / (1 + request / pipe)
+
+
+def _least_in_turn(way: float, on_the_line: float, pipe: float) -> float:
+    """Return the bytes of a request of which one after the other carries `way` bytes in a turn.
+
+    `on_the_line` is what the line must carry in a round trip; no request makes it carry all of `pipe`.
+    """
+    if not on_the_line:
+        return way
+    carried = min(on_the_line, (1 - LEAST_IDLE) * pipe)
+    return way * carried / on_the_line / (1 - carried / pipe)
 
 
 def _spread(partitions: int, brokers: int) -> tuple[int, int]:

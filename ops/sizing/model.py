@@ -9,6 +9,7 @@ from typing import Any
 
 from ops.sizing.clients import (
     BROKER_BUFFER,
+    LEAST_IDLE,
     MIB,
     Bound,
     Clients,
@@ -127,7 +128,8 @@ class _Task:
 
     @property
     def rate(self) -> float:
-        return min(self.cpu, self.consumer, self.producer)
+        """A task asks for more only when it polls, so that copying and fetching overlap in part; it sends meanwhile."""
+        return min(1 / math.hypot(1 / self.cpu, 1 / self.consumer), self.producer)
 
     @property
     def limit(self) -> str:
@@ -178,9 +180,7 @@ def size(load: Workload, measured: Throughput) -> Size:
     limited_by_latency = plain is None or plain > (cpu_only or load.partitions)
     before = case.task(math.ceil(load.partitions / (cpu_only or load.partitions)))
     if limited_by_latency:
-        case = _tuned(case, before.partitions)
-        # With more tasks each has fewer partitions, and so fewer batches on their way: larger ones may spare tasks.
-        case = _tuned(case, math.ceil(load.partitions / (case.tasks() or load.partitions)))
+        case = _tuned(case)
     found = case.tasks()
     tasks = found or load.partitions
     task = case.task(math.ceil(load.partitions / tasks))
@@ -225,13 +225,21 @@ def _start(load: Workload) -> Clients:
     return Clients(compression="lz4") if load.compression_ratio > 1 else Clients()
 
 
-def _tuned(case: _Case, partitions: int) -> _Case:
-    """The case with clients that carry a task's share, as far as settings can."""
+def _tuned(case: _Case) -> _Case:
+    """The case with the clients that let the fewest tasks carry it, as far as settings can."""
     load = case.load
-    share = load.needed * partitions / load.partitions
     out = load.wire_bytes if case.clients.compression != "none" else load.record_bytes
-    clients = tuned(case.clients, case.network, partitions, share * load.wire_bytes, share * out)
-    return replace(case, clients=clients)
+    found = case
+    busiest = {math.ceil(load.partitions / tasks) for tasks in range(1, load.partitions + 1)}
+    for partitions in sorted(busiest, reverse=True):
+        share = load.needed * partitions / load.partitions
+        busy = share / case.task(partitions).cpu
+        alone = share / math.sqrt(max(LEAST_IDLE, 1 - busy * busy))  # what the line must carry if nothing else limits
+        clients = tuned(case.clients, case.network, partitions, alone * load.wire_bytes, share * out)
+        found = replace(case, clients=clients)
+        if share <= found.task(partitions).rate * _ROUNDING:
+            break
+    return found
 
 
 def _records(bound: Bound, record_bytes: float) -> float:
@@ -281,7 +289,8 @@ def _tasks(load: Workload, task: _Task, tasks: int, *, feasible: bool) -> Step:
         "tasks",
         f"{format_count(load.partitions, 'partition')} / {format_count(tasks, 'task')}: "
         f"at most {task.partitions} a task, "
-        f"{share:.0f} records/s {sign} {task.rate:.0f} ({task.limit} limits); tasks <= partitions",
+        f"{share:.0f} records/s {sign} {task.rate:.0f} = min(1 / sqrt(1 / CPU^2 + 1 / fetching^2), producing) "
+        f"({task.limit} limits most); tasks <= partitions",
         format_count(tasks, "task") if feasible else "not enough, with one task a partition",
     )
 

@@ -3,8 +3,6 @@
 Compaction may be days behind, so the number of records says nothing about the number of keys.
 """
 
-import json
-import struct
 import tracemalloc
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -14,36 +12,30 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from contract.verification_request import OffsetSyncs
 from kafka import checkpoints
 from kafka.cluster import Cluster, Topic
 from kafka.mirror_position import PositionReader
 from kafka.topic_partition import TopicPartition
 from ops.follow.follower import Follower
-from tests.support.recovery_pair import SOURCE, known
+from tests.support.internal_topics import (
+    CHECKPOINTS,
+    KEYS,
+    MIRROR,
+    PAIR,
+    POSITIONS,
+    SYNCS,
+    Made,
+    checkpoint,
+    position,
+    read_checkpoints,
+    read_positions,
+    read_syncs,
+    sync,
+)
 
-RECORDS, KEYS = 14_000, 100
+RECORDS = 14_000
 HELD_MAX = 1_500_000
 """Bytes for 100 keys and one batch of records. All records of the topic take twice as much at least."""
-Made = Callable[[int], tuple[bytes, bytes]]
-
-
-def text(value: str) -> bytes:
-    return struct.pack(">h", len(value)) + value.encode()
-
-
-def checkpoint(number: int) -> tuple[bytes, bytes]:
-    key = text(f"group-{number % KEYS}") + text("items") + struct.pack(">i", 0)
-    return key, struct.pack(">hqq", 0, number, number) + text("")
-
-
-def sync(number: int) -> tuple[bytes, bytes]:
-    return text("items") + struct.pack(">i", number % KEYS), struct.pack(">qq", 3 * number, 2 * number)
-
-
-def position(number: int) -> tuple[bytes, bytes]:
-    where = {"cluster": "es-src", "topic": "items", "partition": number % KEYS}
-    return json.dumps([SOURCE, where]).encode(), json.dumps({"offset": number}).encode()
 
 
 class Message:
@@ -95,7 +87,7 @@ def cluster_with(made: Made, records: int, monkeypatch: pytest.MonkeyPatch) -> C
     """A cluster whose internal topics hold so many records of one kind."""
 
     def topics(_: Any, wanted: Callable[[str], bool], *__: Any) -> dict[str, Topic]:
-        names = ("es-src.checkpoints.internal", "mm2-offset-syncs.es-src.internal", "mm2-offsets")
+        names = (CHECKPOINTS, SYNCS.name, POSITIONS)
         return {name: Topic(name, {0: 1}, compacted=True) for name in names if wanted(name)}
 
     consumer = Consumer(made, records)
@@ -104,23 +96,6 @@ def cluster_with(made: Made, records: int, monkeypatch: pytest.MonkeyPatch) -> C
     monkeypatch.setattr(Cluster, "ends", lambda _, places, __: dict.fromkeys(places, records))
     monkeypatch.setattr(Cluster, "consumer", lambda *_: consumer)
     return Cluster(PAIR.request.target)
-
-
-SYNCS = OffsetSyncs(name="mm2-offset-syncs.es-src.internal", location="target")
-PAIR = known({"offset_syncs_topic": {"name": SYNCS.name, "location": SYNCS.location}})
-MIRROR = PAIR.request.mirror
-
-
-def read_checkpoints(cluster: Cluster) -> int:
-    return len(checkpoints.read_checkpoints(cluster, MIRROR).checkpoints)
-
-
-def read_syncs(cluster: Cluster) -> int:
-    return len(checkpoints.with_syncs(checkpoints.OffsetTranslation(), cluster, cluster, MIRROR).syncs or {})
-
-
-def read_positions(cluster: Cluster) -> int:
-    return len(PositionReader(PAIR.request, cluster.topic_reader("mm2-offsets")).read())
 
 
 def follow(cluster: Cluster) -> int:
@@ -160,5 +135,5 @@ def test_the_last_record_of_each_key_counts(monkeypatch: pytest.MonkeyPatch) -> 
     last = found.last_checkpoint(("group-7", "items", 0))
     assert last is not None
     assert last.upstream == 9_907
-    reader = PositionReader(PAIR.request, cluster_with(position, 10_000, monkeypatch).topic_reader("mm2-offsets"))
+    reader = PositionReader(PAIR.request, cluster_with(position, 10_000, monkeypatch).topic_reader(POSITIONS))
     assert reader.read()[TopicPartition("items", 7)] == 9_907

@@ -47,12 +47,12 @@ def test_the_output_shows_every_step_and_the_measurement(measured: str) -> None:
     for words in (
         "20000 records/s x catch-up factor 2",
         "measured 50000 records/s at 1000 bytes",
-        "3 brokers x min(TCP window 70.4 KiB, fetch of 16 partitions 16 MiB) / 40 ms = 5.156 MiB/s",
-        "48 partitions / 4 tasks: at most 12 a task",
-        "fetching over latency limits",
+        "3 brokers x fetch of 16 partitions 16 MiB / (1 + fetch / TCP window 70.4 KiB) / 40 ms = 5.134 MiB/s",
+        "48 partitions / 5 tasks: at most 10 a task",
+        "(fetching over latency",
         "20.0 us of CPU = 0.80 cores",
         "measured.json of 2026-01-31: Kafka 4.3.1, Test, 2 cores",
-        "sourceTasksMax: 4",
+        "sourceTasksMax: 5",
         "receive.buffer.bytes: -1",
     ):
         assert words in output

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ops.sizing.clients import KIB, MIB, Clients, Network, Point, Throughput, consumer_bound, producer_bound, tuned
-from ops.sizing.model import Workload, size
+from ops.sizing.model import Workload, copied, size
 
 # 50 000 records of 1000 bytes a second, 20 us of CPU each.
 MEASURED = Throughput((Point(100, 1e-5, 1e-5), Point(1000, 2e-5, 2e-5), Point(10_000, 2e-4, 1e-4)), "test")
@@ -15,19 +15,41 @@ FAR = replace(NEAR, consumer_ms=100)
 LOAD = Workload(topics=1, partitions=48, record_bytes=1000, records_per_second=20_000, latency_ms=40)
 
 
+def in_turn(request: float, window: float) -> float:
+    """Bytes a round trip: one without any, and as many as the request has windows."""
+    return request / (1 + request / window)
+
+
 def test_the_default_receive_buffer_is_what_latency_divides() -> None:
-    assert consumer_bound(Clients(), FAR, 6).bytes_per_second == pytest.approx(3 * 1.1 * 64 * KIB / 0.1)
+    bound = consumer_bound(Clients(), FAR, 6).bytes_per_second
+    assert bound == pytest.approx(3 * in_turn(2 * MIB, 1.1 * 64 * KIB) / 0.1)
+    assert bound == pytest.approx(3 * 1.1 * 64 * KIB / 0.1, rel=0.04), "the fetch is many windows"
+
+
+@pytest.mark.parametrize(
+    ("round_trip_ms", "fetch_mib", "measured"), [(50, 8, 42_732), (100, 8, 22_624), (150, 16, 16_541)]
+)
+def test_a_fetch_waits_for_a_round_trip_as_kafkas_consumer_tool_did(
+    round_trip_ms: int, fetch_mib: int, measured: int
+) -> None:
+    clients = Clients(receive_buffer=-1, max_partition_fetch=fetch_mib * MIB // 8)
+    network = Network(round_trip_ms, 0, 0, source_brokers=1, target_brokers=1, broker_buffer=-1)
+    carried = consumer_bound(clients, network, 8).bytes_per_second
+    assert carried is not None
+    assert carried / 1024 == pytest.approx(measured, rel=0.07)
 
 
 def test_the_brokers_send_buffer_limits_a_consumer_that_lets_the_system_choose() -> None:
     clients = Clients(receive_buffer=-1)
-    assert consumer_bound(clients, FAR, 6).bytes_per_second == pytest.approx(3 * 1.35 * 100 * KIB / 0.1)
+    bound = consumer_bound(clients, FAR, 6).bytes_per_second
+    assert bound == pytest.approx(3 * in_turn(2 * MIB, 1.35 * 100 * KIB) / 0.1)
     opened = consumer_bound(clients, replace(FAR, broker_buffer=-1), 6)
-    assert opened.bytes_per_second == pytest.approx(3 * 2 * MIB / 0.1)  # then a fetch of 2 partitions does
+    assert opened.bytes_per_second == pytest.approx(3 * in_turn(2 * MIB, 3 * MIB) / 0.1)
 
 
 def test_a_task_with_one_partition_reaches_one_broker() -> None:
-    assert consumer_bound(Clients(), FAR, 1).bytes_per_second == pytest.approx(1.1 * 64 * KIB / 0.1)
+    bound = consumer_bound(Clients(), FAR, 1).bytes_per_second
+    assert bound == pytest.approx(in_turn(MIB, 1.1 * 64 * KIB) / 0.1)
 
 
 def test_no_round_trip_is_no_limit() -> None:
@@ -37,7 +59,8 @@ def test_no_round_trip_is_no_limit() -> None:
 def test_the_producer_waits_for_the_replicas_after_each_request() -> None:
     network = replace(NEAR, producer_ms=8)
     bound = producer_bound(Clients(), network, 6, 100)
-    assert bound.bytes_per_second == pytest.approx(3 * 2 * 16 * KIB / 0.010)
+    on_its_way_s = 0.008 * 2 * 16 / (1.1 * 100)
+    assert bound.bytes_per_second == pytest.approx(3 * 2 * 16 * KIB / (0.010 + on_its_way_s))
 
 
 def test_a_request_holds_no_more_than_its_maximum() -> None:
@@ -52,7 +75,7 @@ def test_a_record_larger_than_a_batch_goes_alone() -> None:
 
 def test_a_window_limits_a_producer_over_distance_however_large_its_requests_are() -> None:
     network = replace(NEAR, producer_ms=50, acknowledge_ms=0)
-    bound = producer_bound(Clients(batch=MIB, send_buffer=-1), network, 3, 100)
+    bound = producer_bound(Clients(batch=MIB, send_buffer=-1, in_flight=5), network, 3, 100)
     assert bound.bytes_per_second == pytest.approx(3 * 1.1 * 100 * KIB / 0.05)
 
 
@@ -60,13 +83,29 @@ def test_settings_that_carry_enough_stay_as_they_are() -> None:
     assert tuned(Clients(), FAR, 6, MIB, MIB) == Clients()
 
 
+def test_no_fetch_grows_beyond_what_a_window_makes_of_it() -> None:
+    needs = 3 * 100 * MIB
+    assert tuned(Clients(), FAR, 6, needs, 0).consumer_overrides() == {"receive.buffer.bytes": -1}
+    opened = tuned(Clients(), replace(FAR, broker_buffer=-1), 6, needs, 0)
+    assert opened.max_partition_fetch == 8 * MIB  # 4 windows of 3 MiB from 2 partitions
+
+
+def test_a_fetch_that_carries_a_share_of_a_window_is_larger_than_that_share() -> None:
+    network = replace(FAR, broker_buffer=-1)
+    clients = tuned(Clients(), network, 3, 3 * 15 * MIB, 0)  # 1.5 of 3 MiB a round trip: as much to wait as to come
+    assert clients.max_partition_fetch == 4 * MIB
+    carried = consumer_bound(clients, network, 3).bytes_per_second
+    assert carried is not None
+    assert carried >= 3 * 15 * MIB
+
+
 def test_batches_grow_to_what_is_needed_and_linger_until_they_are_full() -> None:
     clients = tuned(Clients(), replace(NEAR, producer_ms=8), 3, 0, 3 * 5 * MIB)
-    assert clients.producer_overrides() == {"batch.size": 64 * KIB, "linger.ms": 10}
+    assert clients.producer_overrides() == {"batch.size": 128 * KIB, "linger.ms": 10}
 
 
 def test_requests_in_flight_keep_their_order_by_idempotence() -> None:
-    clients = tuned(Clients(), replace(NEAR, producer_ms=100), 3, 0, 3 * 20 * MIB)
+    clients = tuned(Clients(), replace(NEAR, producer_ms=100, broker_buffer=-1), 3, 0, 3 * 20 * MIB)
     overrides = clients.producer_overrides()
     assert overrides["batch.size"] == MIB
     assert overrides["max.in.flight.requests.per.connection"] == 5
@@ -80,9 +119,33 @@ def test_without_latency_cpu_decides() -> None:
 
 def test_latency_makes_more_tasks_and_recommends_what_spares_them() -> None:
     found = size(LOAD, MEASURED)
-    assert found.tasks == 4  # 40 000 records/s / (3 brokers x 135 KiB / 40 ms)
+    # Of 4 tasks each would fetch 3 brokers x 135 KiB / (1 + 135 KiB / 4 MiB) / 40 ms, 10 037 records/s, and copy 9 840.
+    assert found.tasks == 5
     assert found.consumer == {"receive.buffer.bytes": -1}
     assert any("socket.send.buffer.bytes -1 1 task would do" in words for words in found.advice)
+
+
+@pytest.mark.parametrize(
+    ("round_trip_ms", "tasks", "fetch_mib", "here", "measured"),
+    [
+        (20, 1, 8, 71_150, 59_516),
+        (20, 1, 8, 74_815, 55_924),
+        (50, 2, 8, 71_892, 59_162),
+        (50, 1, 16, 75_654, 45_100),
+        (100, 3, 8, 74_903, 45_500),
+        (150, 4, 16, 76_234, 45_744),
+    ],
+)
+def test_what_is_expected_comes_within_a_fifth_of_what_mirrors_copied(
+    round_trip_ms: int, tasks: int, fetch_mib: int, here: int, measured: int
+) -> None:
+    throughput = Throughput((Point(1024, 1 / here, 1.5e-5),), "benchmarks.distance, 2 cores, one broker on each side")
+    load = Workload(
+        topics=1, partitions=8, record_bytes=1024, records_per_second=here / 2, latency_ms=round_trip_ms, local_ms=0.2,
+        acknowledge_ms=0, source_brokers=1, target_brokers=1, broker_buffer=-1,
+    )  # fmt: skip
+    clients = Clients(receive_buffer=-1, max_partition_fetch=fetch_mib * MIB // 8)
+    assert measured * 0.8 <= copied(load, throughput, clients, tasks) <= measured * 1.2
 
 
 def test_the_brokers_setting_makes_the_advice_true() -> None:
