@@ -59,6 +59,12 @@ def compare(
     values = [(*tp, reader.offset_ranges[tp].cut) for tp in topic_partitions]
     cuts = table(reader.spark, values, "topic string, partition int, cut long")
     by_key = transforms.compacted_difference(transforms.last_by_key(source, target, cuts))
+    ranges = {tp: reader.offset_ranges[tp] for tp in topic_partitions}
+    whole_source = [tp for tp, one in ranges.items() if not one.cleaned_at_source]
+    whole_target = [tp for tp, one in ranges.items() if not one.cleaned_at_target]
+    for whole, side in ((whole_source, "s"), (whole_target, "t")):
+        if whole:
+            by_key = transforms.never_dropped(by_key, table(reader.spark, whole, TP_SCHEMA), side)
     by_key = by_key.persist(StorageLevel.MEMORY_AND_DISK)
     with ExitStack() as held:
         held.callback(by_key.unpersist)

@@ -240,10 +240,12 @@ class SparkReader(Reader[DataFrame]):
         self._local = local
 
     def added(self, topic_partitions: Iterable[TopicPartition]) -> tuple[DataFrame | None, DataFrame | None]:
-        """What the source's and the target's log have got since their ends were taken; None for nothing."""
+        """What each log has got since its end was taken, if a cleaner drops records of it; None for none."""
         found = [self.offset_ranges[tp] for tp in topic_partitions]
-        ours = {TopicPartition(one.topic, one.partition): one.source_last for one in found}
-        theirs = {TopicPartition(one.target_topic, one.partition): one.target_end for one in found}
+        ours = {one.topic_partition: one.source_last for one in found if one.cleaned_at_source}
+        theirs = {
+            TopicPartition(one.target_topic, one.partition): one.target_end for one in found if one.cleaned_at_target
+        }
         isolation = self.request.limits.isolation
         return (
             self._source(self._local.since("source", ours, isolation)),

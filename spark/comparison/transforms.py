@@ -228,7 +228,8 @@ def last_by_key(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFr
     """Return per key of a compacted partition its last record on each side.
 
     Inputs have the columns of `parts`. Columns: topic, partition, key, s and t (struct of offset, digest,
-    value of the last record, null for none), later (digests of the source's records from the cut on).
+    value of the last record, null for none), later (digests of the source's records from the cut on), newest (struct of
+    offset and value of the last one of these, null for none).
     """
     record = F.struct("offset", "digest", "value")
     marked = source.join(F.broadcast(cuts), TP).select(
@@ -242,6 +243,7 @@ def last_by_key(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFr
             F.max(F.when(F.col("at") & ~F.col("after"), F.col("record"))).alias("s"),
             F.max(F.when(~F.col("at"), F.col("record"))).alias("t"),
             F.collect_set(F.when(F.col("after"), F.col("record.digest"))).alias("later"),
+            F.max(F.when(F.col("after"), F.struct("record.offset", "record.value"))).alias("newest"),
         )
     )
 
@@ -251,7 +253,7 @@ def compacted_difference(found: DataFrame) -> DataFrame:
 
     A tombstone equals an absent key. A target record that the source wrote after the cut is out of scope. So is one
     whose key the source has after the cut only: its cleaner may have dropped the older record, which is superseded.
-    The target's drops none before it has a newer one, see `superseded`.
+    The target's drops none before it has a newer one, see `superseded`, but both of a key that was deleted since.
     """
     s_live = F.col("s").isNotNull() & F.col("s.value").isNotNull()
     t_live = F.col("t").isNotNull() & F.col("t.value").isNotNull()
@@ -259,12 +261,24 @@ def compacted_difference(found: DataFrame) -> DataFrame:
         F.when(F.col("s.digest").eqNullSafe(F.col("t.digest")) | (~s_live & ~t_live), "same")
         .when(F.array_contains("later", F.coalesce(F.col("t.digest"), F.lit(""))), "later")
         .when(F.col("s").isNull() & (F.size("later") > 0), "superseded")
+        .when(F.col("t").isNull() & F.col("newest").isNotNull() & F.col("newest.value").isNull(), "superseded")
         .when(s_live & F.col("t").isNull(), "lost")
         .when(F.col("s").isNull() & t_live, "foreign")
         .otherwise("altered")
     )
     known = F.col("s").isNotNull() | F.col("t").isNotNull()
     return found.where(known).select("*", kind.alias("kind"))
+
+
+def never_dropped(found: DataFrame, topic_partitions: DataFrame, side: str) -> DataFrame:
+    """Return the result of `compacted_difference` for these partitions, of which the log of a side drops no key.
+
+    What it lacks is `foreign` at the source (side `s`), `lost` on the target (`t`).
+    """
+    kept = F.broadcast(topic_partitions.withColumn("kept", F.lit(True)))
+    lacks = F.col("kept") & F.col(side).isNull() & (F.col("kind") == "superseded")
+    kind = "foreign" if side == "s" else "lost"
+    return found.join(kept, TP, "left").withColumn("kind", F.when(lacks, kind).otherwise(F.col("kind"))).drop("kept")
 
 
 def superseded(found: DataFrame, source: DataFrame | None, target: DataFrame | None) -> DataFrame:

@@ -309,8 +309,10 @@ def _last_of_each_key(logs: Logs, truth: Truth) -> None:
         s_live, t_live = s is not None and s[1].value is not None, t is not None and t[1].value is not None
         if (s and t and s[1] == t[1]) or (not s_live and not t_live) or (t and t[1] in after[key]):
             truth.compared += 1
-        elif s is None and after[key]:
+        elif s is None and after[key] and logs.never_cleaned != "source":
             continue  # superseded at the source after the cut: its log may have dropped what is older
+        elif t is None and after[key] and after[key][-1].value is None and logs.never_cleaned != "target":
+            continue  # deleted since: the target may have dropped the record and its tombstone
         elif t is None and s is not None:
             truth.found["lost"].append(Place(s[0]))
         elif s is None and t is not None:

@@ -103,6 +103,23 @@ def test_an_altered_byte_in_a_name_is_found_on_spark(
     assert [(one.source_offset, one.target_offset) for one in finding.samples] == [(AT_ALTERED, AT_ALTERED)]
 
 
+@pytest.mark.parametrize(("source", "target"), [(True, True), (True, False), (False, True)])
+def test_what_came_behind_the_ends_is_read_of_logs_that_are_cleaned(
+    spark: SparkSession, both: list[Cluster], monkeypatch: pytest.MonkeyPatch, *, source: bool, target: bool
+) -> None:
+    monkeypatch.setattr(spark_engine, "read", decoded)
+    asked = replace(request(), source=both[0].side, target=both[1].side)
+    for cluster in both:
+        cluster.connect()
+    ends = {"source_end": COUNT - 3, "target_end": COUNT - 1}
+    one = replace(EXTENT, cut=COUNT - 4, cleaned_at_source=source, cleaned_at_target=target, **ends)
+    reader = SparkReader(spark, cast("Request", asked), [one], LocalFrames(both))
+    found = [None if part is None else sorted(row.offset for row in part.collect()) for part in reader.added([PLACE])]
+    assert found == [[COUNT - 3, COUNT - 2, COUNT - 1] if source else None, [COUNT - 1] if target else None]
+    unchanged = SparkReader(spark, cast("Request", asked), [replace(EXTENT, cleaned_at_target=True)], LocalFrames(both))
+    assert unchanged.added([PLACE]) == (None, None)
+
+
 def test_frames_of_this_process_hold_what_spark_would_make_of_the_records(
     spark: SparkSession, both: list[Cluster]
 ) -> None:
