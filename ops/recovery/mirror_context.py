@@ -239,6 +239,7 @@ def latest_proof(pair: MirrorContext, reports: Path = REPORTS) -> Mapping[str, A
     names = {ok: [check["name"] for check in verify.checks_of(last) if check["ok"] is ok] for ok in (False, None)}
     return {
         "verdict": last.get("verdict"),
+        "passed": last.get("exit_code") == 0,
         "finishedAt": last.get("finished_at"),
         "recordsCompared": last.get("records_compared"),
         "failed": ", ".join(names[False]),

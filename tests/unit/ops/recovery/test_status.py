@@ -105,6 +105,10 @@ def test_a_pair_whose_latest_verification_is_unknown_is_not_healthy_unless_that_
     request = seen.pair.request.model_copy(update={"limits": limits})
     forgiven = replace(seen, pair=replace(seen.pair, request=request))
     assert status.document(forgiven)["health"] == "healthy"
+    for passed, health in ((False, "unknown"), (True, "healthy")):
+        output = {**found, "passed": passed, "checks": None, "unknown": "groups_no_loss"}
+        known_better = replace(forgiven, pair=replace(forgiven.pair, proof=output))
+        assert status.document(known_better)["health"] == health, "a run forgives less than the limits do"
 
 
 def test_a_fault_of_two_sources_is_reported_once() -> None:
