@@ -29,6 +29,8 @@ RIGHTS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
 TOO_LONG = "t" * 246  # with `src.` in front it is longer than Kafka allows
 EVIL = "evil\x1b[2J\x07group"  # clears a terminal that is shown it
 CUT = b"cut\0short"  # the client library ends it at the NUL
+FORGED = b"evil\r\n::error::all is lost"  # a command to who runs a workflow and reads its log
+LONGEST = b"evil" + b"g" * (2**15 - 1 - len("evil"))  # as Kafka's protocol allows it
 OFFSETS = "connect-offsets"
 EVERYTHING = [*(("topic", "*", right) for right in RIGHTS), ("group", "*", "DESCRIBE")]
 
@@ -113,6 +115,7 @@ class Site:
             assert not any(secret in text for text in (out, errors, *files.values()))
         assert "Traceback" not in errors
         assert not set(out + errors) & set("\x1b\x07")
+        assert not [line for line in (out + errors).splitlines() if line.lstrip().startswith("::")]
         ElementTree.fromstring(files["junit.xml"])  # noqa: S314 - made here
         document = json.loads(files["report.json"])
         assert document["exit_code"] == code
@@ -154,14 +157,15 @@ def prepared(tools: Tools, folder: Path) -> Iterator[Site]:
         brokers.topic("empty", [[1]])
         brokers.topic("src.empty", [[1]])
         brokers.topic(TOO_LONG, [[1]], 5)
-        for name, node, held in (("near", 1, 20), ("far", 2, 20_000)):
-            brokers.topic(name, [[node]], held)
-            brokers.topic(f"src.{name}", [[node]], held)
+        for topic, node, held in (("near", 1, 20), ("far", 2, 20_000)):
+            brokers.topic(topic, [[node]], held)
+            brokers.topic(f"src.{topic}", [[node]], held)
         for group in ("orders", EVIL):
             consumer = Consumer({"bootstrap.servers": brokers.bootstrap("OPEN"), "group.id": group, "log_level": 0})
             records.commit(consumer, [TopicPartition("near", 0, 5)])
             consumer.close()
-        raw_commits.commit(brokers.bootstrap("OPEN"), CUT, "near", 0, 5)
+        for name in (CUT, FORGED, LONGEST):
+            raw_commits.commit(brokers.bootstrap("OPEN"), name, "near", 0, 5)
         _hide(made)
         yield made
 

@@ -1,10 +1,10 @@
 """The known issues of the doctor, caused in real clusters and reported; and no finding where all is well.
 
-Not brought about here: connectors-failed, connector-without-tasks, partitions-without-task, copies-nothing (it needs a
-worker that hangs and answers), groups-not-carried (test_group_kinds.py lists such a group), mirror-not-ready,
-authentication-refused, broker-out-of-workers-reach, mirror-maker-1-beside (Kafka 4 has no MirrorMaker 1),
-pulumi-state-in-one-place, which is a note in a sandbox, pulumi-state-behind (test_break_glass.py sees it),
-fence-left-behind, source-still-takes-writes and target-fenced (test_killed.py sees them),
+Not brought about here: connectors-failed, connector-without-tasks, partitions-without-task, groups-not-carried
+(test_group_kinds.py lists such a group), mirror-not-ready, authentication-refused, broker-out-of-workers-reach,
+mirror-maker-1-beside (Kafka 4 has no MirrorMaker 1), pulumi-state-in-one-place, which is a note in a sandbox,
+pulumi-state-behind (test_break_glass.py sees it), fence-left-behind, source-still-takes-writes and target-fenced
+(test_killed.py sees them),
 groups-not-followed (a sandbox runs no pods), retention-overtakes-mirror, retention-overtook-mirror,
 source-topic-recreated, source-log-truncated, record-too-large, record-time-refused and orphan-remote-topic
 (test_lost_records.py sees them).
@@ -12,6 +12,7 @@ tests/unit/ops/test_doctor.py judges what their signs look like; test_operator_m
 """
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from sandbox.control_plane import OPERATOR
 from sandbox.toolchain import Tools
 from tests.support.http_client import HTTP
 from tests.support.mirror_symptoms import context
+from tests.support.producers import RaisingProducer
 from tests.support.small_cluster import ALL_RIGHTS, USER, Kit, user_spec
 from tests.support.waiting import wait_until
 
@@ -57,7 +59,7 @@ from ...support.running_sandbox import Pair, Sandbox
 
 KAFKAS_POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 STRIMZIS_POLICY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
-COUNT = 300
+COUNT, HOUR_MS = 300, 3_600_000
 OUT_OF_TIME = {"connectors-failed-under-ready", "flush-time-out", "offset-commit-time-out"}
 
 
@@ -164,6 +166,32 @@ def test_workers_that_ran_out_of_time_under_a_mirror_that_is_called_ready(patien
     assert "Expiring" in found["flush-time-out"].what
     assert "copy-offsets" in found["offset-commit-time-out"].remedy
     assert patient.examined() == []
+
+
+def test_a_worker_that_answers_and_copies_nothing(patient: Patient) -> None:
+    """It waits for more bytes at once than there ever are; Connect and the resource say that all of it runs."""
+    patient.configure(
+        consumer_fetch_min_bytes=50 * 2**20, consumer_fetch_max_wait_ms=600_000, consumer_request_timeout_ms=700_000
+    )
+    patient.kit.ready("KafkaMirrorMaker2", NAME)
+
+    def stands() -> bool:
+        """Whether a new record is not copied. The task with the former settings goes on for a moment."""
+        sender = RaisingProducer(patient.boss)
+        sender.produce(TOPIC, value=b"waits", timestamp=int(time.time() * 1000) - HOUR_MS)
+        sender.deliver()
+        time.sleep(3)
+        return patient.tasks() == ["RUNNING"] and patient.written(COPY) < patient.written(TOPIC)
+
+    try:
+        wait_until("the mirror copies nothing", stands)
+        (finding,) = patient.examined()
+        assert patient.tasks() == ["RUNNING"]
+    finally:
+        patient.configure()
+        wait_until("the mirror has caught up", lambda: patient.written(COPY) >= patient.written(TOPIC))
+    assert (finding.trouble, finding.where) == ("copies-nothing", f"connector {SOURCE}")
+    assert f" of {TOPIC}-" in finding.what
 
 
 def test_rights_that_are_missing(patient: Patient) -> None:

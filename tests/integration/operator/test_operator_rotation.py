@@ -11,12 +11,13 @@ import pytest
 from confluent_kafka import Producer
 
 from sandbox import pki
+from tests.support import records
 from tests.support.small_cluster import ALL_RIGHTS, USER, Kit, mirror_spec, rotate, user_spec
 from tests.support.waiting import wait_until
 
 CLUSTER, BY_CERTIFICATE, BY_PASSWORD = "turning", "by-certificate", "by-password"
 WITH_TWO, WITH_ONE = "with-two", "with-one"
-UNSEEN_S = 12
+UNSEEN_S, COPIED_WITHIN_S, LOG_END = 12, 60, 6000
 SCRAM = {"name": "tls", "port": 9093, "type": "internal", "tls": True, "authentication": {"type": "scram-sha-512"}}
 LISTENERS: list[dict[str, Any]] = [
     SCRAM,
@@ -153,6 +154,22 @@ def test_a_renewed_cluster_authority_is_published_and_locks_nobody_out(kit: Kit)
         wait_until("a client is admitted", lambda client=trusting: kit.admits(client), 60)
 
 
+def require_copies_by_certificate(kit: Kit) -> None:
+    """Write a record, and wait until the mirror that logs in with a certificate has copied it."""
+    value = f"by certificate {time.time_ns()}"
+    records.write(client(kit, "mutual", **own_certificate(kit)), "mirrored", [value])
+    wait_until(
+        "the record is copied",
+        lambda: value in records.read(kit.client_config(), "cert.mirrored"),
+        COPIED_WITHIN_S,
+        otherwise=lambda: log(kit, kit.worker(WITH_TWO))[-LOG_END:],
+    )
+
+
+def test_a_mirror_that_logs_in_with_a_certificate_copies_records(mirrors: Kit) -> None:
+    require_copies_by_certificate(mirrors)
+
+
 def test_a_new_password_restarts_the_connectors_of_its_source_and_nothing_else(mirrors: Kit) -> None:
     kit = mirrors
     workers = [kit.worker(name) for name in (WITH_TWO, WITH_ONE)]
@@ -210,6 +227,7 @@ def test_a_replaced_cluster_authority_ends_the_old_one_and_the_mirrors_follow(mi
     assert not [name for name in annotations(kit, f"{CLUSTER}-cluster-ca") if "force" in name]
     for name in (WITH_TWO, WITH_ONE):
         kit.ready("KafkaMirrorMaker2", name, 240)
+    require_copies_by_certificate(kit)
 
 
 def test_a_user_that_gets_a_password_instead_of_a_certificate_loses_the_certificates_rights(kit: Kit) -> None:
