@@ -39,11 +39,12 @@ class Call:
     body: bytes = field(repr=False)
     step: str | None
     status: int | None = None
+    query: str = ""
 
     @property
     def changes(self) -> bool:
         """Whether it asks for a change."""
-        return self.method not in READ_ONLY
+        return self.method not in READ_ONLY and "dryRun=" not in self.query
 
     @property
     def is_pulumis(self) -> bool:
@@ -84,6 +85,17 @@ class Outage:
     refused: int = 0
 
 
+@dataclass
+class Overload:
+    """The first requests that match are refused by these states, one after the other, as a busy API server does."""
+
+    match: Match
+    left: list[int]
+
+
+_REASONS = {401: "Unauthorized", 429: "TooManyRequests", 503: "ServiceUnavailable"}
+
+
 class ApiServerProxy:
     """The proxy. `kubeconfig` is for commands, `calls` are the requests that came."""
 
@@ -97,6 +109,8 @@ class ApiServerProxy:
         self.step: str | None = None
         self._trap: Trap | None = None
         self._outage: Outage | None = None
+        self._overload: Overload | None = None
+        self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
@@ -108,7 +122,7 @@ class ApiServerProxy:
 
     def forget(self) -> None:
         """Begin anew, for the next command."""
-        self.calls, self.step, self._outage = [], None, None
+        self.calls, self.step, self._outage, self._overload = [], None, None, None
 
     @contextmanager
     def trap(self, match: Match, *, passed: bool = False) -> Iterator[Trap]:
@@ -124,6 +138,11 @@ class ApiServerProxy:
         """Let the API server be away from the first request that matches on, and refuse everything afterwards."""
         self._outage = Outage(match, away_s)
         return self._outage
+
+    def overload(self, match: Match, *statuses: int) -> Overload:
+        """Refuse the first requests that match by these states."""
+        self._overload = Overload(match, list(statuses))
+        return self._overload
 
     def close(self) -> None:
         """Stop; nobody uses it any more."""
@@ -154,6 +173,12 @@ class ApiServerProxy:
         outage.refused += 1
         return "refuses"
 
+    def busy(self, call: Call) -> int | None:
+        """Return the status by which a request is refused because of an overload, if there is one."""
+        with self._lock:
+            overload = self._overload
+            return overload.left.pop(0) if overload is not None and overload.left and overload.match(call) else None
+
 
 class _Handler(BaseHTTPRequestHandler):
     """One connection of a command."""
@@ -167,13 +192,18 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass_on(self) -> None:
         proxy, body = self.proxy, self.rfile.read(int(self.headers.get("Content-Length") or 0))
         agent = self.headers.get("User-Agent") or ""
-        call = Call(self.command, self.path.partition("?")[0], agent, body, proxy.step)
+        path, _, query = self.path.partition("?")
+        call = Call(self.command, path, agent, body, proxy.step, query=query)
         proxy.calls.append(call)
         if (answer := proxy.away(call)) == "away":
             self._hang_up()
             return
         if answer:
-            self._refuse()
+            self._refuse(http.client.UNAUTHORIZED)
+            return
+        if (busy := proxy.busy(call)) is not None:
+            call.status = busy
+            self._refuse(busy)
             return
         trap = proxy.trapped(call)
         if trap is not None and not trap.passed and not self._held(trap):
@@ -208,12 +238,15 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
-    def _refuse(self) -> None:
-        status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized", "code": 401}
-        content = json.dumps({**status, "message": "Unauthorized"}).encode()
+    def _refuse(self, code: int) -> None:
+        reason = _REASONS[code]
+        status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code}
+        content = json.dumps({**status, "message": reason}).encode()
         with suppress(OSError):
-            self.send_response(http.client.UNAUTHORIZED)
+            self.send_response(code)
             self.send_header("Content-Type", "application/json")
+            if code != http.client.UNAUTHORIZED:
+                self.send_header("Retry-After", "1")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from ops.doctor.command import collect
 from ops.doctor.diagnosis import diagnose
+from ops.pulumi.stack import PulumiStack
 from ops.recovery import fence, fencing, mirror_context
 from ops.recovery.fence import SourceFence
 from ops.recovery.journal import Journal
@@ -33,9 +34,16 @@ SOURCE, TARGET, MIRROR, TOPIC = "dev", "stg", "mm2", "items"
 TOPICS = [TOPIC, "items.inventory", "store.inventory"]
 BOSS = "boss"
 GROUPS = [f"group-{number}" for number in range(6)]
+# One with a static member, and one of the protocol of KIP-848.
+MEMBERS: dict[str, dict[str, Any]] = {
+    GROUPS[1]: {"group.instance.id": "static", "session.timeout.ms": 6_000},
+    GROUPS[2]: {"group.protocol": "consumer"},
+}
+WITH_METADATA, METADATA = GROUPS[3], "time-4711"
+FAR_AHEAD = GROUPS[5]
 FAILOVER = ("failover", "--to", TARGET, "--exact", "--yes", "--json")
 FAILBACK = ("failback", "--to", SOURCE, "--yes", "--json")
-RECORD = "record "
+RECORD, MEMBER_WITHIN_S = "record ", 60
 
 
 class Site:
@@ -67,6 +75,8 @@ class Site:
             answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=10)
             of_group = answer[group].result(20).topic_partitions
             found[group] = {f"{each.topic}-{each.partition}": each.offset for each in of_group}
+            if group == WITH_METADATA:
+                assert {each.metadata for each in of_group} <= {METADATA}, "what a consumer keeps there is its own"
         return found
 
     def unread(self, stack: str) -> dict[str, set[str]]:
@@ -75,18 +85,27 @@ class Site:
 
     def read_on(self, stack: str, group: str, number: int) -> None:
         """Let a group read some records of each partition, as far as there are any."""
-        consumer = Consumer(self.project.client(stack) | {"group.id": group, "enable.auto.commit": False})
+        own = MEMBERS.get(group, {})
+        consumer = Consumer(self.project.client(stack) | {"group.id": group, "enable.auto.commit": False} | own)
         try:
             partitions = [
                 TopicPartition(TOPIC, number) for number in consumer.list_topics(TOPIC).topics[TOPIC].partitions
             ]
+            if own:
+                consumer.subscribe([TOPIC])
+                wait_until(f"{group} has all partitions", partial(_has_all, consumer, len(partitions)), MEMBER_WITHIN_S)
             wanted = []
             for at in records.committed_by(consumer, partitions):
                 begin, end = consumer.get_watermark_offsets(at, timeout=10)
-                wanted.append(TopicPartition(TOPIC, at.partition, min(end, max(begin, at.offset) + number)))
+                to, metadata = min(end, max(begin, at.offset) + number), METADATA if group == WITH_METADATA else ""
+                wanted.append(TopicPartition(TOPIC, at.partition, to, metadata=metadata))
             records.commit(consumer, wanted)
         finally:
             consumer.close()
+
+    def jump_ahead(self, stack: str, group: str) -> None:
+        """Set a group to the ends of the logs, where no checkpoint leads."""
+        self.read_on(stack, group, 10**6)
 
     def _from(self, stack: str, offsets: dict[str, int]) -> set[str]:
         """The records of a side from these offsets on."""
@@ -162,6 +181,18 @@ class Site:
         assert found is not None, why
         return found
 
+    def up(self, stack: str) -> None:
+        """Bring a stack up as its settings say now, through the proxy; raises OpsError."""
+        self.project.write()
+        environment = {**self.killer.environment, "KUBECONFIG": str(self.killer.proxy.kubeconfig)}
+        PulumiStack(folder=self.project.folder, name=stack, environment=environment).up(None, lambda _: None)
+
+    def topic_settings(self, stack: str, name: str) -> set[str]:
+        """The values that the KafkaTopics of a side have of a property."""
+        namespace = self.project.namespace(stack)
+        found = [self.project.sandbox.get("kafkatopic", "-n", namespace, topic) for topic in TOPICS]
+        return {str((one["spec"].get("config") or {}).get(name)) for one in found}
+
     def user(self, name: str) -> dict[str, Any]:
         """A KafkaUser of the source."""
         found: dict[str, Any] = self.project.sandbox.get("kafkauser", "-n", self.project.namespace(SOURCE), name)
@@ -205,6 +236,11 @@ class Site:
         denied = any(rule["type"] == "deny" for rule in self.rules(TESTER))
         assert denied == declared, "stack file and KafkaUser differ"
         return declared
+
+
+def _has_all(consumer: Consumer, partitions: int) -> bool:
+    consumer.poll(0.2)
+    return len(consumer.assignment()) == partitions
 
 
 def _read(consumer: Consumer, found: set[str], part: TopicPartition, end: int) -> bool:

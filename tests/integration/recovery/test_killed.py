@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from ops.errors import OpsError
 from ops.recovery import fencing
 from ops.recovery.operation import NOTHING_CHANGED, UNDER_WAY
 from ops.recovery.target_fence import TARGET_FENCED
@@ -37,6 +38,7 @@ from ...support.recovery_site import (
     BOSS,
     FAILBACK,
     FAILOVER,
+    FAR_AHEAD,
     GROUPS,
     SOURCE,
     TARGET,
@@ -55,6 +57,8 @@ USERS, COPY, CLIENTS, ANY_MIRROR = "kafkausers/", "secrets/mm2-break-glass", "se
 FENCE_GOES_UP, FENCE_GOES_DOWN = change_of(USERS), change_of(USERS)
 ENDS_S, REFUSED_S = 400, 60
 
+UNCLEAN = "unclean.leader.election.enable"
+TOPIC_CHANGES = change_of("kafkatopics", by_pulumi=True)
 SWITCH_KILLED = Interruption(step="switch", at=change_of(CLIENTS), passed=True)
 RECONCILE_KILLED = Interruption(step="reconcile", who=BOTH, at=pulumis)
 FAILOVER_KILLED = [
@@ -128,6 +132,39 @@ def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         project.destroy(TARGET, SOURCE)
 
 
+def let_lead_unclean(site: Site, value: str) -> None:
+    """Set this for each topic of the source's stack file. No mirror copies it."""
+    for topic in site.project.config[SOURCE][f"{KEY}topics"]:
+        topic["config"] = {UNCLEAN: value}
+
+
+def test_an_up_gets_over_an_api_server_that_is_overloaded(site: Site) -> None:
+    """It answers 429 and 503, each with the time after which to ask again."""
+    let_lead_unclean(site, "true")
+    overload = site.killer.proxy.overload(TOPIC_CHANGES, 429, 503, 429, 503)
+    site.up(SOURCE)
+    assert overload.left == []
+    assert site.topic_settings(SOURCE, UNCLEAN) == {"true"}
+    site.require_nothing_left_to_deploy(SOURCE)
+
+
+def test_an_up_whose_token_expires_in_the_middle_says_so_and_the_next_one_ends_it(site: Site) -> None:
+    """It has read everything and begins to change it. Of an object that it has changed it would wait for the status."""
+    let_lead_unclean(site, "false")
+    proxy = site.killer.proxy
+    proxy.forget()
+    outage = proxy.outage(TOPIC_CHANGES, 0)
+    with pytest.raises(OpsError, match=r"the API server must accept who runs Pulumi .* log in again"):
+        site.up(SOURCE)
+    assert outage.refused
+    assert [call for call in proxy.calls if "/kafkatopics/" in call.path and call.status == 200], "it had begun"
+    assert site.topic_settings(SOURCE, UNCLEAN) == {"true"}
+    proxy.forget()
+    site.up(SOURCE)
+    assert site.topic_settings(SOURCE, UNCLEAN) == {"false"}
+    site.require_nothing_left_to_deploy(SOURCE)
+
+
 def test_a_super_user_that_bypasses_the_fence_is_named_and_the_failover_rolls_back(site: Site) -> None:
     with Stubborn(site.project.client(SOURCE, BOSS), "boss").at_work() as boss:
         failed, said = site.run(*FAILOVER, "--drain", "8")
@@ -179,6 +216,7 @@ def test_a_failover_that_is_frozen_and_wakes_after_another_one_has_switched_does
     frozen = Interruption(step="offsets", line=GROUP_SET, number=signal.SIGSTOP)
     proxy = site.killer.proxy
     proxy.forget()
+    site.jump_ahead(TARGET, FAR_AHEAD)
     with Stubborn(site.project.client(SOURCE), "stubborn").at_work() as producer:
         with proxy.trap(notes("offsets")):
             first = site.killer.start(*FAILOVER, at=frozen)
@@ -191,6 +229,7 @@ def test_a_failover_that_is_frozen_and_wakes_after_another_one_has_switched_does
             code, refused, _ = site.killer.finish(*FAILOVER)
             assert (code, "one command at a time" in refused["error"]) == (2, True), refused
             left = site.unread(SOURCE)
+            assert left[FAR_AHEAD], "which it would skip on the target"
 
             for one in (SWITCH_KILLED, RECONCILE_KILLED):
                 site.interrupt(one, *FAILOVER, before=OTHER_MACHINE)
