@@ -162,14 +162,16 @@ soak: setup ## ten minutes of traffic, two restarts of the mirror, and every ver
 lint: setup-fast ## formatting, lint and types, nothing changed
 	$(LINT)
 
-# What was locked stays unless requirements.txt or constraints.txt changed it. uv reads no configuration of pip's: it gets
-# the index from there.
-lock: python ## write the locks of requirements.txt and of the tools, with the SHA-256 of each file
+# What was locked stays unless requirements.txt or constraints.txt changed it; an image installs what is locked there. uv
+# reads no configuration of pip's: it gets the index from there.
+lock: python ## write the locks of requirements.txt, the images and the tools, with the SHA-256 of each file
 	test -x reports/lock/bin/pip || $(PY) -m venv reports/lock
 	sed -n '/^uv==/,/[^\]$$/p' $(TOOLS_LOCK) > reports/lock/uv.txt
 	reports/lock/bin/pip install --quiet --require-hashes --only-binary :all: --requirement reports/lock/uv.txt
 	index="$$(reports/lock/bin/pip config list | sed -n "s/^\(global\|:env:\)\.index-url='\(.*\)'$$/\2/p" | tail -n 1)"; \
 		test -z "$$index" || export UV_DEFAULT_INDEX="$$index"; $(COMPILE) requirements.txt --output-file requirements.lock && \
+		for packages in images/*/packages.txt; do $(COMPILE) "$$packages" --constraint requirements.lock \
+			--output-file "$$(dirname "$$packages")/requirements.lock" || exit 1; done && \
 		$(PY) -c 'from sandbox.toolchain import wheels; print(*wheels.RELEASES, sep="\n")' | \
 			$(COMPILE) - --no-deps --output-file $(TOOLS_LOCK)
 

@@ -5,12 +5,11 @@ it is on PATH. Only those tests need any of it, so the set-up leaves it out, and
 """
 
 import os
-import re
 import shutil
 from pathlib import Path
 
 from . import installed_tools
-from .commands import Commands, ToolchainError
+from .commands import Commands
 from .paths import Entry, ToolchainPaths, key_of
 from .steps import Step
 
@@ -23,6 +22,7 @@ BASES = {
     "java": (*_USUAL, "curl", "default-jre-headless"),
 }
 IMAGES = ("demo-clients", "verification")  # those with Python packages
+PYTHON_PACKAGES = "python-packages"
 # Programs of every Debian, of which the first two fetch, and the others build and run images.
 PROGRAMS = (*installed_tools.APT_TOOLS, "tar", "unshare", "mount", "setpriv", "chroot")
 _LAYOUT = "1"  # of the entry; another one makes it anew
@@ -31,15 +31,14 @@ _LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/in
 JAVA_HOME = "opt/java/openjdk"
 USERS = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 GROUPS = "root:x:0:\nnogroup:x:65534:\n"
-_PIN = re.compile(r"^[A-Za-z0-9_.-]+==\S+$", re.MULTILINE)
 # buildah starts itself anew without any variable, so its libraries must lie on the loader's path: in a namespace of
 # mounts of its own, its unpacked packages lie below /usr.
 _IN_OVERLAY = 'mount -t overlay overlay -o "lowerdir=$0:/usr" /usr; exec buildah "$@"'
 
 
 def entry(paths: ToolchainPaths) -> Entry:
-    """The cache entry: folders `buildah`, `python` and `java` (roots), and `wheels`."""
-    files = [file for file in (*_pinned(paths), *_wanted(paths)) if file.exists()]
+    """The cache entry: folders `buildah`, `python` and `java` (roots), and `python-packages`."""
+    files = [file for file in _locks(paths) if file.exists()]
     packages = [f"{name} {' '.join(names)}" for name, names in BASES.items()]
     return paths.entry(NAME, key_of(_LAYOUT, *packages, *files))
 
@@ -56,9 +55,9 @@ def base(paths: ToolchainPaths, name: str) -> Path:
     return entry(paths).path / name
 
 
-def wheels(paths: ToolchainPaths) -> Path:
+def python_packages(paths: ToolchainPaths) -> Path:
     """The folder of the Python packages of all images."""
-    return entry(paths).path / "wheels"
+    return entry(paths).path / PYTHON_PACKAGES
 
 
 def is_done(paths: ToolchainPaths) -> bool:
@@ -110,7 +109,7 @@ def _make(paths: ToolchainPaths, commands: Commands) -> None:
             _unpack(packages, names, folder / name, None, commands)
             _finish_root(folder / name)
         _put_java_in_place(folder / "java")
-        _fetch_wheels(paths, folder, commands)
+        _fetch_python_packages(paths, folder, commands)
         shutil.rmtree(folder / "apt")
 
 
@@ -163,30 +162,16 @@ def _put_java_in_place(root: Path) -> None:
     shutil.rmtree(root / "usr" / "lib" / "jvm")
 
 
-def _fetch_wheels(paths: ToolchainPaths, folder: Path, commands: Commands) -> None:
-    """Fetch the packages of all images at the project's pins, for the Python of the base."""
+def _fetch_python_packages(paths: ToolchainPaths, folder: Path, commands: Commands) -> None:
+    """Fetch the locked packages of all images, for the Python of the base. Those that come as source stay source."""
     (library,) = (folder / "python").glob("usr/lib/python3.*")
+    pip: list[str | Path] = [paths.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
+    # Without isolation: pip asks a source which version it has, for which setuptools is there.
+    options = ["--require-hashes", "--no-deps", "--no-build-isolation", "--use-pep517", "--python-version"]
     version = library.name.removeprefix("python")
-    pins = folder / "pins.txt"
-    lines = [line for file in _pinned(paths) for line in _PIN.findall(file.read_text(encoding="utf-8"))]
-    pins.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    spark = next(line for line in lines if line.startswith("pyspark=="))
-    pip: list[str | Path] = [paths.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    out = folder / "wheels"
-    # It comes as source alone; pip has kept the wheel that it made for the virtual environment.
-    commands.run([*pip, "wheel", "--no-deps", "--wheel-dir", out, spark], cwd=folder)
-    wanted: list[str | Path] = []
-    for file in _wanted(paths):
-        wanted += ["--requirement", file]
-    options: list[str | Path] = ["--python-version", version, "--only-binary=:all:", "--find-links", out, "--dest", out]
-    commands.run([*pip, "download", *options, "--constraint", pins, *wanted], cwd=folder)
-    if not any(out.glob("pyspark-*.whl")):
-        raise ToolchainError(f"  wheels: {spark} must be among them (got {len(list(out.glob('*.whl')))} others).")
+    for lock in _locks(paths):
+        commands.run([*pip, *options, version, "--dest", folder / PYTHON_PACKAGES, "--requirement", lock], cwd=folder)
 
 
-def _pinned(paths: ToolchainPaths) -> list[Path]:
-    return [paths.project / "requirements.txt", paths.project / "constraints.txt"]
-
-
-def _wanted(paths: ToolchainPaths) -> list[Path]:
-    return [paths.project / "images" / image / "packages.txt" for image in IMAGES]
+def _locks(paths: ToolchainPaths) -> list[Path]:
+    return [paths.project / "images" / image / "requirements.lock" for image in IMAGES]

@@ -29,7 +29,7 @@ USER = 1_000_680_000  # as OpenShift gives them to namespaces
 BUILD_S = 300
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 REGISTRY = "registry.invalid"  # nothing comes from it
-WHEELS = "/mnt"  # while an image is built
+PACKAGES = "/mnt"  # while an image is built
 SHOWN = 4000  # characters of a build's output, for a message
 # Kafka's own script as far as an image meets it: it keeps logs below its folder unless LOG_DIR says otherwise.
 MIRROR_MAKER = """#!/bin/sh
@@ -197,12 +197,12 @@ class Images:
     def _build(self, name: str, **arguments: str) -> Image:
         folder, tag = PROJECT / "images" / name, f"localhost/rt-inventory-{name}"
         pip = self._folder / "pip.conf"
-        pip.write_text(f"[global]\nno-index = true\nfind-links = {WHEELS}\n", encoding="utf-8")
+        pip.write_text(f"[global]\nno-index = true\nfind-links = {PACKAGES}\n", encoding="utf-8")
         given = {"REGISTRY": REGISTRY, **arguments}
         self._run(
             "build", *self._policy, "--pull-never", "--file", str(folder / "Dockerfile"),
             "--ignorefile", str(folder / "Dockerfile.dockerignore"), "--secret", f"id=pip,src={pip}",
-            "--volume", f"{image_parts.wheels(self._place)}:{WHEELS}:ro",
+            "--volume", f"{image_parts.python_packages(self._place)}:{PACKAGES}:ro",
             *(word for key, value in given.items() for word in ("--build-arg", f"{key}={value}")),
             "--tag", tag, str(PROJECT),
         )  # fmt: skip

@@ -1,12 +1,16 @@
-"""The set-up's own steps, with real pip and Maven, against a registry on 127.0.0.1 that hands out another file."""
+"""The steps of the set-up and of the images, with real pip and Maven, against a registry with other files."""
 
 import hashlib
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from sandbox.state import PROJECT
 from sandbox.toolchain import LOCK, STAMP, maven, venv_step
 from sandbox.toolchain.commands import Commands, Processes, ToolchainError
 from sandbox.toolchain.paths import ToolchainPaths
@@ -79,6 +83,35 @@ def test_another_tool_that_would_build_packages_is_not_run(
         run(venv_step(project), project)
     assert installed(project) == set()
     assert not [path for path in server.asked if "alpha" in path], "nothing else is fetched"
+
+
+def install(image: str, paths: ToolchainPaths, target: Path) -> subprocess.CompletedProcess[str]:
+    """Run what the image's Dockerfile runs to install its packages; the made-up project's lock stands for its own."""
+    lines = (PROJECT / "images" / image / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
+    (run,) = [line for line in lines.splitlines() if line.startswith("RUN") and "pip install" in line]
+    parts = re.sub(r"^RUN( --mount=\S+)?", "", run).split(" && ")
+    command = " && ".join(part.strip() for part in parts if part.split()[0] in ("sed", "pip"))
+    environment = {**paths.environ, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PIP_TARGET": str(target)}
+    words = ["sh", "-euc", command.replace(f"/opt/{image}/pins", str(paths.project))]
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("image", ["demo-clients", "follower", "verification"])
+def test_an_image_installs_what_its_lock_names_and_no_other_file(
+    image: str, project: ToolchainPaths, server: PackageServer, tmp_path: Path
+) -> None:
+    done = install(image, project, tmp_path / "locked")
+    assert (done.returncode, (tmp_path / "locked" / "alpha.py").exists()) == (0, True), done.stderr
+    server.publish(wheel(tmp_path, "alpha", RUNS))
+    done = install(image, project, tmp_path / "other")
+    assert done.returncode == 1
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr
+    assert not [*tmp_path.glob("other/alpha*")]
+    (project.project / LOCK).write_text("setuptools==1\nalpha==1\n", encoding="utf-8")
+    done = install(image, project, tmp_path / "other")
+    assert done.returncode == 1
+    assert "Hashes are required in --require-hashes mode" in done.stderr
+    assert not [*tmp_path.glob("other/alpha*")]
 
 
 @pytest.fixture

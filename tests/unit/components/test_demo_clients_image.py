@@ -107,7 +107,7 @@ def test_everything_that_is_copied_is_there_and_goes_to_the_builder() -> None:
     for source in sources():
         assert (ROOT / source).exists(), source
         assert source in shown or str(Path(source).parent) in shown, source
-    assert shown == {"requirements.txt", "constraints.txt", "images/demo-clients", "ops", *SHARED}
+    assert shown == {"images/demo-clients", "ops", *SHARED}
 
 
 def test_the_readmes_settings_are_good() -> None:

@@ -80,7 +80,7 @@ def test_the_command_takes_the_arguments_of_the_pod(tmp_path: Path) -> None:
 def test_everything_that_is_copied_goes_to_the_builder_and_nothing_else() -> None:
     ignored = (IMAGE / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
     shown = {line.removeprefix("!") for line in ignored if line.startswith("!")}
-    assert shown == {*(sources() - {"images/follower/packages.txt"}), "images/follower"}
+    assert shown == {*(sources() - {"images/follower/requirements.lock"}), "images/follower"}
     assert all((ROOT / source).exists() for source in sources())
 
 

@@ -1,12 +1,16 @@
 """The locks that pip installs from, each file with its hash.
 
-The project's has what requirements.txt and constraints.txt pin, the tools' what sandbox/toolchain/wheels.py names.
+The project's has what requirements.txt and constraints.txt pin; an image's is the part of it that its packages need.
 """
 
 import re
+import shlex
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.markers import Marker
+from packaging.requirements import Requirement
 
 from sandbox.toolchain import LOCK, wheels
 
@@ -15,7 +19,9 @@ PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 ENTRY = re.compile(r"^[a-z0-9-]+==\S+( ; .+?)?( \\\n    --hash=sha256:[0-9a-f]{64})+$", re.MULTILINE)
 WINDOWS_ONLY = {"colorama"}
 TOOLS = str(wheels.LOCK.relative_to(ROOT))
-LOCKS = [LOCK, TOOLS]
+IMAGES = sorted(file.parent for file in ROOT.glob("images/*/packages.txt"))
+LOCKS = [LOCK, TOOLS, *(str((image / LOCK).relative_to(ROOT)) for image in IMAGES)]
+of_each_image = pytest.mark.parametrize("image", IMAGES, ids=[image.name for image in IMAGES])
 
 
 def pins(*names: str) -> dict[str, str]:
@@ -38,6 +44,19 @@ def entries(lock: Path) -> dict[str, tuple[str, str, frozenset[str]]]:
     return found
 
 
+def needed(names: set[str]) -> set[str]:
+    """Packages with all that they bring along on this machine."""
+    pending, seen = sorted(names), set[str]()
+    while pending:
+        if (name := normal(pending.pop())) in seen:
+            continue
+        seen.add(name)
+        for each in map(Requirement, metadata.requires(name) or []):
+            if each.marker is None or each.marker.evaluate({"extra": ""}):
+                pending.append(each.name)
+    return seen
+
+
 def test_it_has_the_versions_that_people_pin_and_no_other() -> None:
     locked = pins(LOCK)
     assert {name: version for name, version in locked.items() if name not in WINDOWS_ONLY} == pins(
@@ -48,6 +67,32 @@ def test_it_has_the_versions_that_people_pin_and_no_other() -> None:
 @pytest.mark.parametrize("lock", LOCKS)
 def test_every_package_has_a_hash(lock: str) -> None:
     assert set(entries(ROOT / lock)) == set(pins(lock)) != set()
+
+
+@of_each_image
+def test_an_images_lock_is_what_its_packages_need_and_no_more(image: Path) -> None:
+    wanted = needed(set((image / "packages.txt").read_text(encoding="utf-8").split()))
+    here = {name for name, (_, marker, _) in entries(image / LOCK).items() if not marker or Marker(marker).evaluate()}
+    assert here == wanted, "run make lock"
+
+
+@of_each_image
+def test_an_image_installs_the_very_files_of_the_projects_lock(image: Path) -> None:
+    project, own = entries(ROOT / LOCK), entries(image / LOCK)
+    differing = [name for name in own if name not in project or own[name][::2] != project[name][::2]]
+    assert not differing, "run make lock"
+
+
+@of_each_image
+def test_an_image_installs_nothing_that_its_lock_does_not_have(image: Path) -> None:
+    text = re.sub(r"\\\n\s*", "", (image / "Dockerfile").read_text(encoding="utf-8"))
+    installs = [shlex.split(line) for line in re.findall(r"pip install [^&\n]*", text)]
+    assert installs
+    for words in installs:
+        assert {"--require-hashes", "--no-deps"} <= set(words)
+        # What pip fetches to build a package has no hash.
+        assert words[-1].endswith("/build.txt") or {"--no-build-isolation", ":all:"} & set(words)
+        assert words[-2] == "--requirement"
 
 
 def test_the_tools_lock_has_their_releases() -> None:

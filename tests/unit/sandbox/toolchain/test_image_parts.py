@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.toolchain import ToolchainError, all_steps, image_parts
+from sandbox.toolchain import all_steps, image_parts
 from sandbox.toolchain.__main__ import ensure, problems
 from sandbox.toolchain.image_parts import BASES, JAVA_HOME, NAME
 from sandbox.toolchain.paths import ToolchainPaths
@@ -24,7 +24,7 @@ PYTHON = """#!/bin/sh
 case "$1" in -c) exit 0 ;; esac
 echo "python $*" >> {calls}
 while [ $# -gt 0 ]; do
-  [ "$1" != --wheel-dir ] || {{ mkdir -p "$2"; touch "$2/{wheel}-4.0.0-py3-none-any.whl"; }}
+  [ "$1" != --dest ] || mkdir -p "$2"
   shift
 done
 """
@@ -64,17 +64,21 @@ def package() -> bytes:
 def debian(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> ToolchainPaths:
     """The made-up machine as root of a Debian that has the packages."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    values = {"calls": machine.folder / "calls", "machine": machine.folder, "wheel": "pyspark"}
+    values = {"calls": machine.folder / "calls", "machine": machine.folder}
     machine.tool("apt-get", APT.format(**values))
     machine.tool("dpkg-deb", DPKG.format(**values))
     for name in ("unshare", "mount", "setpriv", "chroot"):
         machine.tool(name, "#!/bin/sh\n")
     script(machine.folder / "project" / "venv" / "bin" / "python", PYTHON.format(**values))
     (machine.folder / "package.tar").write_bytes(package())
-    for name in ("requirements.txt", "constraints.txt"):
-        (machine.paths.project / name).write_text(f"-c other.txt\npyspark==4.0.0\n{name[0]}==1\n", encoding="utf-8")
+    for image in image_parts.IMAGES:
+        script(lock(machine.paths, image), "alpha==1 --hash=sha256:0\n")
     machine.tool("buildah", "#!/bin/sh\n").unlink()
     return machine.paths
+
+
+def lock(paths: ToolchainPaths, image: str) -> Path:
+    return paths.project / "images" / image / "requirements.lock"
 
 
 def fetched(machine: Machine) -> list[str]:
@@ -98,7 +102,7 @@ def test_buildah_and_the_roots_of_the_bases_are_unpacked_once(debian: ToolchainP
     assert (java / JAVA_HOME / "conf" / "net.properties").read_text(encoding="utf-8") == "some settings"
     assert not [path for path in (java / JAVA_HOME).rglob("*") if path.is_symlink()]
     assert sorted(path.name for path in python.parent.iterdir()) == [
-        ".complete", "buildah", "java", "pins.txt", "python", "wheels",
+        ".complete", "buildah", "java", "python", image_parts.PYTHON_PACKAGES,
     ]  # fmt: skip
     assert len(fetched(machine)) == 1 + len(BASES)
     assert not ensure(debian, [NAME])
@@ -117,29 +121,19 @@ def test_a_base_is_fetched_whole_and_of_buildah_what_the_machine_lacks(
         assert call.endswith(f"--no-install-recommends --yes {' '.join(names)}")
 
 
-def test_python_packages_are_those_of_the_bases_python_at_the_projects_pins(
-    debian: ToolchainPaths, machine: Machine
-) -> None:
+def test_python_packages_are_the_locked_ones_for_the_bases_python(debian: ToolchainPaths, machine: Machine) -> None:
     assert ensure(debian, [NAME]) == 0
-    folder = image_parts.wheels(debian).parent
-    assert (folder / "pins.txt").read_text(encoding="utf-8").split() == [
-        "pyspark==4.0.0",
-        "r==1",
-        "pyspark==4.0.0",
-        "c==1",
+    downloads = [call for call in machine.calls() if image_parts.PYTHON_PACKAGES in call]
+    assert [call.rpartition(" --requirement ")[2] for call in downloads] == [
+        str(lock(debian, image)) for image in image_parts.IMAGES
     ]
-    wheel, download = [call for call in machine.calls() if "wheels" in call]
-    assert wheel.endswith(" pyspark==4.0.0")
-    assert " download --python-version 3.11 --only-binary=:all: " in download
-    for image in image_parts.IMAGES:
-        assert f"--requirement {debian.project}/images/{image}/packages.txt" in download
+    for call in downloads:
+        assert " download --require-hashes --no-deps --no-build-isolation --use-pep517 --python-version 3.11 " in call
 
 
-def test_a_pip_that_makes_no_wheel_of_spark_is_reported(debian: ToolchainPaths, machine: Machine) -> None:
-    values = {"calls": machine.folder / "calls", "wheel": "other"}
-    script(machine.folder / "project" / "venv" / "bin" / "python", PYTHON.format(**values))
-    with pytest.raises(ToolchainError, match=r"pyspark==4\.0\.0 must be among them \(got 1 others\)"):
-        ensure(debian, [NAME])
+def test_a_changed_lock_is_fetched_again(debian: ToolchainPaths) -> None:
+    assert ensure(debian, [NAME]) == 0
+    lock(debian, image_parts.IMAGES[0]).write_text("alpha==2 --hash=sha256:0\n", encoding="utf-8")
     assert not image_parts.is_done(debian)
 
 
