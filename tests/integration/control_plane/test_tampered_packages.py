@@ -90,7 +90,7 @@ def install(image: str, paths: ToolchainPaths, target: Path) -> subprocess.Compl
     lines = (PROJECT / "images" / image / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
     (run,) = [line for line in lines.splitlines() if line.startswith("RUN") and "pip install" in line]
     parts = re.sub(r"^RUN( --mount=\S+)?", "", run).split(" && ")
-    command = " && ".join(part.strip() for part in parts if part.split()[0] in ("sed", "pip"))
+    command = " && ".join(part for part in parts if part.split()[0] not in ("ln", "useradd"))
     environment = {**paths.environ, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PIP_TARGET": str(target)}
     words = ["sh", "-euc", command.replace(f"/opt/{image}/pins", str(paths.project))]
     return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
