@@ -165,13 +165,10 @@ def keys_file(path: Path | None) -> Iterator[Each]:
         yield nobody
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", opener=_privately) as lines:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as lines:
         yield lambda partition, offset, record_id: _write(lines.write, partition, offset, record_id)
 
 
 def _write(write: Callable[[str], int], partition: int, offset: int, record_id: str | None) -> None:
     write(f"{partition}\t{offset}\t{visible(record_id or '', lines=False)}\n")
 
-
-def _privately(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

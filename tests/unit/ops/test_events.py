@@ -3,10 +3,11 @@
 import itertools
 import json
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
-from ops.demo_client import PRODUCTS, Kind, events, record_id
+from ops.demo_client import PRODUCTS, Kind, events, keys_file, record_id
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:
@@ -60,3 +61,15 @@ def test_a_product_has_the_fields_and_types_of_the_tutorials_and_is_keyed_by_its
         assert 0 < body["target_humidity_level"] < 1
         seen.add(tuple(body.values())[1:])
     assert seen == set(PRODUCTS)
+
+
+def test_the_list_of_ids_is_its_owners_and_each_record_has_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "lists" / "ids.tsv"
+    for ids in (["a-1", "b\tc\n::error::d\x1b[2J"], [None]):
+        with keys_file(path) as each:
+            for offset, one in enumerate(ids):
+                each(0, offset, one)
+        assert path.stat().st_mode & 0o777 == 0o600
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert [line.split("\t")[:2] for line in lines] == [["0", str(offset)] for offset in range(len(ids))]
+        assert all(len(line.split("\t")) == 3 and "\x1b" not in line for line in lines)
