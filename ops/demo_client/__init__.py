@@ -171,4 +171,3 @@ def keys_file(path: Path | None) -> Iterator[Each]:
 
 def _write(write: Callable[[str], int], partition: int, offset: int, record_id: str | None) -> None:
     write(f"{partition}\t{offset}\t{visible(record_id or '', lines=False)}\n")
-
