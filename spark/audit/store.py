@@ -108,6 +108,11 @@ class AuditStore:
         self._changed |= sums.keys()
         return True
 
+    def last_batch(self, side: Role) -> int:
+        """Return the number of the last batch of a side that was added, -1 for none."""
+        row = self._database.execute("SELECT coalesce(max(number), -1) FROM batches WHERE side = ?", (side,)).fetchone()
+        return int(row[0])
+
     def take_changed(self) -> set[Place]:
         """Return the buckets to which something was added since this was asked before."""
         taken, self._changed = self._changed, set()

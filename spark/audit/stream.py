@@ -7,10 +7,12 @@ that never ends does not tell. The sums of a micro-batch are made in Spark; only
 No watermark drops a record: what is late belongs to its bucket all the same. Sums are kept in `store.py`, by bucket.
 """
 
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no types
 from pyspark.errors import PySparkException
@@ -28,6 +30,7 @@ from spark.comparison.spark_engine import kafka_options
 
 APPENDED = 1  # of the Kafka source: org.apache.kafka.common.record.TimestampType.LOG_APPEND_TIME
 _LOWER = 2**32 - 1
+_OTHER_PARTITIONS = "should provide the same topic partitions in pre-fetched offset to end offset"
 _BUCKET = ("topic", "partition", "start_ms")
 
 
@@ -73,10 +76,29 @@ def read(spark: SparkSession, reading: Reading, store: AuditStore, deadline_s: f
     except PySparkException as error:
         if failures:
             raise failures[0] from None
+        if _OTHER_PARTITIONS in str(error):
+            plan_anew(store.folder / "checkpoints" / reading.role, store.last_batch(reading.role))
         line = next((one for one in str(error).splitlines() if one.strip()), type(error).__name__)
         raise AuditError(f"{name}: must be readable (got {line}). Check its brokers; the audit goes on.") from None
     if not ended:
         raise AuditError(f"{name}: must be read within {deadline_s:.0f} s (it was not). The audit goes on.")
+
+
+def plan_anew(checkpoint: Path, stored: int) -> None:
+    """Let Spark plan its last batch again, if it has not noted its end; `stored` is the last one that was added up.
+
+    With `availableNow` it refuses a batch for ever that it planned before partitions were added, or a topic created
+    again. Nothing is read twice: a batch that was added up counts as ended instead.
+    """
+    offsets, commits = checkpoint / "offsets", checkpoint / "commits"
+    planned = max((int(one.name) for one in offsets.glob("[0-9]*")), default=0)
+    if (commits / f"{planned}").exists():
+        return
+    for pattern in ("{}", ".{}.crc"):
+        if planned > stored:
+            (offsets / pattern.format(planned)).unlink(missing_ok=True)
+        elif (before := commits / pattern.format(planned - 1)).exists():
+            shutil.copyfile(before, commits / pattern.format(planned))
 
 
 def let_go(query: StreamingQuery) -> None:
