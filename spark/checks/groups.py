@@ -1,6 +1,6 @@
 """Checks of the consumer groups' positions, and of MirrorMaker's offset translation against the records themselves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,12 @@ def _position(one: GroupPosition) -> dict[str, Any]:
 
 
 def _named(positions: GroupPositions, places: Places, what: str) -> str:
-    shown = [f"{one.group} on {one.topic}-{one.partition}{_amount(one, what)}" for one in _shown_of(positions, places)]
+    return _each(positions, places, lambda one: _amount(one, what))
+
+
+def _each(positions: GroupPositions, places: Places, text: Callable[[GroupPosition], str]) -> str:
+    """Return where the first of these positions are, each with a text behind it, and how many more there are."""
+    shown = [f"{one.group} on {one.topic}-{one.partition}{text(one)}" for one in _shown_of(positions, places)]
     more = len(places) - NAMED_MAX
     return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
 
@@ -176,13 +181,11 @@ def _is_out_of_range(
 
 
 def _out_of_range(positions: GroupPositions, places: Places) -> str:
-    texts = [f"{one.group} on {one.topic}-{one.partition}: {one.synced}" for one in _shown_of(positions, places)]
-    more = len(places) - NAMED_MAX
-    texts += [f"and {more} more"] if more > 0 else []
+    where = _each(positions, places, lambda one: f": {one.synced}")
     return (
-        f"in front of the target's log start: {'; '.join(texts)}. Retention has deleted there what these groups have "
-        "not read yet, and a client whose offset is out of range goes on where its auto.offset.reset says, by default "
-        "behind all records. Set them to the exact offsets before they start there"
+        f"in front of the target's log start: {where}. Retention has deleted there what these groups have not read "
+        "yet, and a client whose offset is out of range goes on where its auto.offset.reset says, by default behind "
+        "all records. Set them to the exact offsets before they start there"
     )
 
 
@@ -193,17 +196,13 @@ def _judged(columns: PositionColumns) -> npt.NDArray[np.bool_]:
 
 
 def _unexplained(positions: GroupPositions, places: Places) -> str:
-    texts = [
-        f"{one.group} on {one.topic}-{one.partition}: {one.skipped} skipped at {one.synced}, which no checkpoint "
-        "states and no member explains"
-        for one in _shown_of(positions, places)
-    ]
-    more = len(places) - NAMED_MAX
-    texts += [f"and {more} more"] if more > 0 else []
+    def text(one: GroupPosition) -> str:
+        return f": {one.skipped} skipped at {one.synced}, which no checkpoint states and no member explains"
+
     return (
-        f"{'; '.join(texts)}. Its members have read them on the target and left, or the group went back at the source "
-        "and the checkpoint that set the offset is gone. Let the group catch up at the source, or delete it on the "
-        "target: the mirror then sets it again"
+        f"{_each(positions, places, text)}. Its members have read them on the target and left, or the group went back "
+        "at the source and the checkpoint that set the offset is gone. Let the group catch up at the source, or delete "
+        "it on the target: the mirror then sets it again"
     )
 
 

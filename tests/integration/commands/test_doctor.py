@@ -177,7 +177,7 @@ def test_a_worker_that_answers_and_copies_nothing(patient: Patient) -> None:
 
     sent, copied = 0, patient.written(COPY)  # more than there are in the topic: some were copied again
 
-    def stands() -> bool:
+    def copies_nothing() -> bool:
         """Whether a new record is not copied. The task with the former settings goes on for a moment."""
         nonlocal sent
         before, sender = patient.written(COPY), RaisingProducer(patient.boss)
@@ -188,7 +188,7 @@ def test_a_worker_that_answers_and_copies_nothing(patient: Patient) -> None:
         return patient.tasks() == ["RUNNING"] and patient.written(COPY) == before
 
     try:
-        wait_until("the mirror copies nothing", stands)
+        wait_until("the mirror copies nothing", copies_nothing)
         (finding,) = patient.examined()
     finally:
         patient.configure()
