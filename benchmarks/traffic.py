@@ -18,6 +18,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
+from benchmarks import tables
 from benchmarks.clusters import BenchmarkError
 from benchmarks.truth import Entry, Ledger, TopicPartition, digest
 
@@ -26,7 +27,7 @@ PARTITIONS = {ORDERS: 4, PAYMENTS: 2, SIGNALS: 1}
 GROUPS = {"soak-billing": (ORDERS, PAYMENTS), "soak-audit": (ORDERS, SIGNALS)}
 ORDERS_PER_SECOND, SIGNALS_PER_SECOND, PAYMENTS_PER_TRANSACTION = 150, 20, 25
 ABORTED_OF = 4  # one transaction of so many is aborted
-_COMMIT_EVERY_S = 2.0
+_COMMIT_EVERY_S, _LEAVES_WITHIN_S = 2.0, 30.0
 _READ_WITHIN_S = 60.0
 _TRANSACTION_MS = 300_000  # no fault lasts so long
 Client = dict[str, Any]
@@ -61,16 +62,19 @@ class Traffic:
 
     @contextmanager
     def flowing(self) -> Iterator[None]:
-        """Let it flow; at the end everything sent is acknowledged."""
-        threads = [threading.Thread(target=self._guarded, args=job) for job in self.jobs()]
+        """Let it flow; at the end everything sent is acknowledged. What has not ended in time is a problem."""
+        threads = [threading.Thread(target=self._guarded, args=job, daemon=True) for job in self.jobs()]
         for thread in threads:
             thread.start()
         try:
             yield
         finally:
             self._stop.set()
+            end = time.monotonic() + self.answer_s
             for thread in threads:
-                thread.join(self.answer_s)
+                thread.join(max(0.0, end - time.monotonic()))
+            if late := sum(thread.is_alive() for thread in threads):
+                self.problems.append(f"threads: must end within {self.answer_s:.0f} s (left {late} of {len(threads)})")
 
     def jobs(self) -> list[tuple[Any, ...]]:
         """The function of each thread, and its arguments."""
@@ -189,7 +193,24 @@ class Traffic:
             consumer.subscribe(list(self.groups[name]))
             yield Member(consumer, self.read[name])
         finally:
-            consumer.close()
+            self.leave(name, consumer.close)
+
+    def leave(self, name: str, close: Callable[[], None]) -> None:
+        """Close a member's client within some time, or leave it behind, as that of an application that is killed.
+
+        Where its broker was killed with a commit that it had received, the client waits for the answer for ever, and so
+        does its close (librdkafka's issue 3740).
+        """
+
+        def closes() -> None:
+            with suppress(KafkaException):  # of a broker that does not answer now
+                close()
+
+        closing = threading.Thread(target=self._guarded, args=(closes,), daemon=True)
+        closing.start()
+        closing.join(_LEAVES_WITHIN_S)
+        if closing.is_alive():
+            tables.log(f"{name}: a member has not left within {_LEAVES_WITHIN_S:.0f} s, and is left behind")
 
     def _paced(self, per_second: float) -> Iterator[int]:
         """Numbers from 0, so many a second, until stopped; what a busy machine delays is made up for."""
@@ -215,7 +236,7 @@ class Member:
             self.read[message.topic(), message.partition()].add(message.offset())
         if messages and time.monotonic() - self._committed_at >= _COMMIT_EVERY_S:
             with suppress(KafkaException):  # of a broker that does not answer now: later, with what came since
-                self.consumer.commit(asynchronous=False)
+                self.consumer.commit(asynchronous=True)  # one that waits for its answer may never return
             self._committed_at = time.monotonic()
 
 

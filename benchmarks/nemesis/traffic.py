@@ -189,8 +189,7 @@ class NemesisTraffic(Traffic):
                             if message.error() is None:
                                 self.read[SHARE][message.topic(), message.partition()].add(message.offset())
             finally:
-                with suppress(KafkaException):
-                    consumer.close()
+                self.leave(SHARE, consumer.close)
 
     def _stays(self, group: str, number: int) -> Iterator[Callable[[], bool]]:
         """Yield for each stay of a member whether it goes on."""
