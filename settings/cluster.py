@@ -33,6 +33,8 @@ FACTORS = (
     "transaction.state.log.replication.factor",
 )
 TRANSACTION_MIN_ISR = "transaction.state.log.min.isr"
+SHARE_FACTOR = "share.coordinator.state.topic.replication.factor"
+SHARE_MIN_ISR = "share.coordinator.state.topic.min.isr"
 # org.apache.kafka.server.config and storage defaults
 KAFKA_DEFAULTS: dict[str, Scalar] = {
     "default.replication.factor": 1,
@@ -41,6 +43,8 @@ KAFKA_DEFAULTS: dict[str, Scalar] = {
     MIN_INSYNC: 1,
     TRANSACTION_MIN_ISR: 2,
 }
+SHARE_DEFAULTS: dict[str, Scalar] = {SHARE_FACTOR: 3, SHARE_MIN_ISR: 2}
+"""Of brokers that have share groups: Kafka 4.2 and later, 4.1 as a preview."""
 Role = Literal["broker", "controller"]
 ListenerName = Annotated[str, Field(pattern=r"^[a-z0-9]{1,11}$")]
 ListenerPort = Annotated[int, Field(ge=9092, le=65535)]
@@ -359,6 +363,8 @@ class Cluster(Model):
             TRANSACTION_MIN_ISR: max(1, factor - 1),
             "auto.create.topics.enable": False,
         }
+        if factor < FACTOR_MAX:  # with three brokers Kafka's own fit, and nothing is added that would roll them
+            derived |= {SHARE_FACTOR: factor, SHARE_MIN_ISR: max(1, factor - 1)}
         return MappingProxyType(derived | dict(self.config))
 
     @property

@@ -3,7 +3,18 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from settings.cluster import FACTORS, MIN_INSYNC, TRANSACTION_MIN_ISR, Cluster, External, Listener, Storage
+from settings.cluster import (
+    FACTORS,
+    MIN_INSYNC,
+    SHARE_DEFAULTS,
+    SHARE_FACTOR,
+    SHARE_MIN_ISR,
+    TRANSACTION_MIN_ISR,
+    Cluster,
+    External,
+    Listener,
+    Storage,
+)
 from settings.errors import Problem, Subject
 from settings.names import LABEL_LENGTH_MAX
 from settings.platform import SINCE, Platform
@@ -144,7 +155,8 @@ def _version(at: Subject, settings: Cluster, platform: Platform | None) -> Itera
 
 
 def _config(at: Subject, settings: Cluster) -> list[Problem]:
-    config, problems = settings.kafka_config, []
+    said, problems = settings.kafka_config, []
+    config = SHARE_DEFAULTS | dict(said)
 
     def number(key: str) -> int | None:
         value = config[key]
@@ -155,7 +167,7 @@ def _config(at: Subject, settings: Cluster) -> list[Problem]:
         )
         return None
 
-    factors, brokers = {key: number(key) for key in FACTORS}, settings.broker_count
+    factors, brokers = {key: number(key) for key in (*FACTORS, SHARE_FACTOR)}, settings.broker_count
     problems += [
         at.problem(
             key,
@@ -165,11 +177,12 @@ def _config(at: Subject, settings: Cluster) -> list[Problem]:
             key=f"config[{key}]",
         )
         for key, factor in factors.items()
-        if factor is not None and factor > brokers
+        if factor is not None and factor > brokers and key in said
     ]
     for minimum_key, factor_key in (
         (MIN_INSYNC, "default.replication.factor"),
         (TRANSACTION_MIN_ISR, "transaction.state.log.replication.factor"),
+        (SHARE_MIN_ISR, SHARE_FACTOR),
     ):
         minimum, factor = number(minimum_key), factors[factor_key]
         if minimum is not None and factor is not None and not leaves_room(minimum, factor):

@@ -1,6 +1,7 @@
 """Kafka, EventStreams: a record must be on more than one broker when it is acknowledged, yet not on all that have it.
 
-As `topic-min-insync`, for topics that leave it to the brokers and for the transactions' log. The minimum is asked for
+As `topic-min-insync`, for topics that leave it to the brokers and for the logs of transactions and share groups (if
+set: brokers before Kafka 4.1 have none of these). The minimum is asked for
 whatever the default factor is: `min.insync.replicas` also counts for topics that set more replicas than that.
 """
 
@@ -22,6 +23,7 @@ class _Pair:
     default: int
     factor: str
     factor_default: int
+    if_set: bool = False
 
 
 _PAIRS = (
@@ -31,6 +33,13 @@ _PAIRS = (
         default=2,
         factor="transaction.state.log.replication.factor",
         factor_default=3,
+    ),
+    _Pair(
+        key="share.coordinator.state.topic.min.isr",
+        default=2,
+        factor="share.coordinator.state.topic.replication.factor",
+        factor_default=3,
+        if_set=True,
     ),
 )
 
@@ -58,8 +67,10 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
                 "Without a replica to spare, the loss of one broker stops producers."
             )
 
-    yield from each(_PAIRS, too_few)
-    yield from each(_PAIRS, too_many)
+    config = config_of(type_, props)
+    pairs = [pair for pair in _PAIRS if not pair.if_set or config.get(pair.key) is not None]
+    yield from each(pairs, too_few)
+    yield from each(pairs, too_many)
 
 
 POLICY = resource_policy(

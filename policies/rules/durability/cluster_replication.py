@@ -16,7 +16,9 @@ _FACTORS = {
     "default.replication.factor": 1,
     "offsets.topic.replication.factor": 3,
     "transaction.state.log.replication.factor": 3,
+    "share.coordinator.state.topic.replication.factor": 3,
 }
+_IF_SET = {"share.coordinator.state.topic.replication.factor"}  # brokers before Kafka 4.1 have no share groups
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
@@ -25,6 +27,8 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
 
     def check(factor: tuple[str, int]) -> Iterator[str]:
         key, default = factor
+        if key in _IF_SET and config_of(type_, props).get(key) is None:
+            return
         value, got = setting(config_of(type_, props), key, default)
         number = whole(value)
         if number is None or number < minimum:
@@ -38,7 +42,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
 
 POLICY = resource_policy(
     name="cluster-replication",
-    description="Topics get at least `minimum` replicas by default, and so do consumer offsets and transactions.",
+    description="Topics get at least `minimum` replicas by default, and so do the logs of groups and transactions.",
     types=CLUSTER,
     violations=violations,
     options={"minimum": count_option(3, "fewest replicas that a cluster's configuration may ask for")},

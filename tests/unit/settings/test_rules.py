@@ -82,6 +82,18 @@ def test_a_good_file_is_accepted(values: Values) -> None:
         ),
         (
             "cluster/config",
+            {"share.coordinator.state.topic.replication.factor": 4},
+            "cluster.config[share.coordinator.state.topic.replication.factor]",
+            "must be <= brokers (got 4, allowed 1..3)",
+        ),
+        (
+            "cluster/config",
+            {"share.coordinator.state.topic.min.isr": 3},
+            "cluster.config[share.coordinator.state.topic.min.isr]",
+            "must be < share.coordinator.state.topic.replication.factor (got 3, ",
+        ),
+        (
+            "cluster/config",
             {"min.insync.replicas": 3},
             "cluster.config[min.insync.replicas]",
             "must be < default.replication.factor (got 3, default.replication.factor 3). One broker restart",

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from contract.check_names import CHECK_NAMES
 from settings import Stack, parse
+from settings.cluster import FACTORS, SHARE_FACTOR, SHARE_MIN_ISR, TRANSACTION_MIN_ISR
 from settings.files import load
 from settings.verification import Verification
 
@@ -41,6 +42,17 @@ def test_factors_fit_the_number_of_brokers(brokers: int, factor: int, minimum: i
     config = parse({"cluster": {"name": "a", "namespace": "a", "brokers": brokers}}).cluster.kafka_config
     assert config["default.replication.factor"] == config["offsets.topic.replication.factor"] == factor
     assert config["min.insync.replicas"] == config["transaction.state.log.min.isr"] == minimum
+
+
+@pytest.mark.parametrize(
+    ("brokers", "share"), [(1, {SHARE_FACTOR: 1, SHARE_MIN_ISR: 1}), (2, {SHARE_FACTOR: 2, SHARE_MIN_ISR: 1}), (3, {})]
+)
+def test_share_groups_work_where_there_are_fewer_than_three_brokers(brokers: int, share: dict[str, int]) -> None:
+    config = parse({"cluster": {"name": "a", "namespace": "a", "brokers": brokers}}).cluster.declared_config
+    assert {key: value for key, value in config.items() if key.startswith("share.")} == share
+    ones = dict.fromkeys([*FACTORS, TRANSACTION_MIN_ISR], 1)
+    cluster = {"name": "a", "namespace": "a", "brokers": brokers, "configDefaults": False, "config": ones}
+    assert parse({"cluster": cluster}).cluster.declared_config == ones, "nothing is added, and nothing is wrong"
 
 
 def test_a_given_broker_option_wins_over_a_derived_one() -> None:

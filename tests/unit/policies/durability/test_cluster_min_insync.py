@@ -9,7 +9,8 @@ from tests.support.policy_violations import broken_cluster
 
 MIN, FACTOR = "min.insync.replicas", "default.replication.factor"
 LOG_MIN, LOG_FACTOR = "transaction.state.log.min.isr", "transaction.state.log.replication.factor"
-PAIRS = [(MIN, FACTOR), (LOG_MIN, LOG_FACTOR)]
+SHARE_MIN, SHARE_FACTOR = (f"share.coordinator.state.topic.{key}" for key in ("min.isr", "replication.factor"))
+PAIRS = [(MIN, FACTOR), (LOG_MIN, LOG_FACTOR), (SHARE_MIN, SHARE_FACTOR)]
 
 
 def violation() -> list[kit.Sample]:
@@ -36,7 +37,7 @@ def test_two_of_three_pass(shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", kit.SHAPES)
-@pytest.mark.parametrize("key", [MIN, LOG_MIN])
+@pytest.mark.parametrize("key", [MIN, LOG_MIN, SHARE_MIN])
 @pytest.mark.parametrize(("value", "got"), [(1, "1"), ("1", "1"), ("two", "two")])
 def test_fewer_than_the_minimum_are_reported(shape: str, key: str, value: object, got: str) -> None:
     cluster = kit.cluster(shape)

@@ -7,10 +7,11 @@ from policies.rules.durability.cluster_replication import POLICY
 from tests.support import compliant_resources as kit
 from tests.support.policy_violations import broken_cluster
 
-DEFAULT, OFFSETS, TRANSACTIONS = KEYS = (
+DEFAULT, OFFSETS, TRANSACTIONS, SHARES = KEYS = (
     "default.replication.factor",
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
+    "share.coordinator.state.topic.replication.factor",
 )
 
 
@@ -56,7 +57,7 @@ def test_null_is_as_nothing() -> None:
 
 def test_the_minimum_can_be_configured() -> None:
     cluster = kit.cluster(kit.V1)
-    assert kit.judge(POLICY, cluster, minimum=4) == [message(key, "3", 4) for key in KEYS]
+    assert kit.judge(POLICY, cluster, minimum=4) == [message(key, "3", 4) for key in KEYS if key != SHARES]
     kit.brokers(cluster)["config"] = {}
     assert kit.judge(POLICY, cluster, minimum=1) == []
 
