@@ -183,6 +183,7 @@ class PulumiExit(IntEnum):
     CANCELLED = 8
 
 
+_CUT_OFF = "unexpected end of JSON input"
 _MEANINGS = {
     1: "it failed",
     2: "it does not accept its options or its configuration",
@@ -265,6 +266,11 @@ def explain_failure(stack: str, stderr: str, exit_code: int, known_stacks: Seque
         return (
             f"stack {stack}: another run must end first (locked{f', {by}' if by else ''}). Wait for it; "
             f"if it was killed, release its lock: pulumi cancel -s {stack}."
+        )
+    if _CUT_OFF in stderr:
+        return (
+            f"stack {stack}: each file of its state must be whole (Pulumi says: {_CUT_OFF}). A full disk leaves such a "
+            f"lock: make room, release it with `pulumi cancel -s {stack}`, then run this again."
         )
     if exit_code == PulumiExit.NOT_LOGGED_IN or "PULUMI_ACCESS_TOKEN" in stderr or "pulumi login" in stderr:
         return (

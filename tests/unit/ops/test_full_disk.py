@@ -18,7 +18,7 @@ from ops.promotion.record import Record
 from ops.pulumi.stack_file import change_setting
 from ops.render import command as render
 from tests.support import event_logs
-from tests.support.full_disk import REASON, full_disk
+from tests.support.full_disk import ERROR, REASON, full_disk
 from tests.support.pulumi_program import on_path
 from tests.support.stack_values import SOURCE
 
@@ -82,7 +82,7 @@ def test_a_gate_whose_findings_have_no_room_does_not_pass(tmp_path: Path, monkey
         sarif = str(out / "findings.sarif")
         result = CliRunner().invoke(app, ["policy", "-s", "stg", "--json", "--sarif", sarif, "--out", str(out)])
     assert result.exit_code == 2, result.output
-    assert json.loads(result.stdout) == {"error": f"[Errno 27] {REASON}: '{sarif}'"}
+    assert json.loads(result.stdout) == {"error": f"[Errno {ERROR}] {REASON}: '{sarif}'"}
     assert files(out) == {"findings.sarif": OLD}
 
 
