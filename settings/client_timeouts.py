@@ -208,6 +208,9 @@ _TAIL = """
   the application has it elsewhere: an outbox, or the records that it has read and not committed yet.
 - **Acknowledged is what counts.** With `acks=all`, the default of both, a record that was acknowledged is in the log of
   every replica in sync; one that failed with a time-out may be there, too.
+- **A commit that waits may wait for ever.** librdkafka has no time-out for a blocking commit, and where its broker was
+  killed with the commit in hand, none of these settings ends it (its issue 3740): two readers of a test still waited
+  minutes after their brokers were back. Commit without waiting, or let a probe end a process that reads no more.
 """
 
 

@@ -30,6 +30,12 @@ CAUGHT_S, ENDS_S, ORPHANS_END_S = 120, 240, 5.0
 _CANCEL = re.compile(r"pulumi cancel --yes -s \S+\w")
 
 
+def another_machine(*, ahead_s: float) -> tuple[str, ...]:
+    """Words in front of a command's own which make it one of another machine, whose clock is wrong by so much."""
+    clock = (f"PYTHONPATH={Path(__file__).parent / 'skewed_clock'}", f"CLOCK_AHEAD_S={ahead_s}")
+    return ("unshare", "--map-root-user", "--uts", "env", *clock, "sh", "-c", 'hostname elsewhere && exec "$@"', "sh")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Interruption:
     """What happens in a step, and to whom.

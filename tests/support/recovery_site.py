@@ -6,12 +6,14 @@ Owns what is written and read as a plain client. Does not own the disturbance, n
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, ShareConsumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ops.doctor.command import collect
@@ -41,6 +43,7 @@ MEMBERS: dict[str, dict[str, Any]] = {
 }
 WITH_METADATA, METADATA = GROUPS[3], "time-4711"
 FAR_AHEAD = GROUPS[5]
+SHARERS = "group-of-sharers"
 FAILOVER = ("failover", "--to", TARGET, "--exact", "--yes", "--json")
 FAILBACK = ("failback", "--to", SOURCE, "--yes", "--json")
 RECORD, MEMBER_WITHIN_S = "record ", 60
@@ -106,6 +109,35 @@ class Site:
     def jump_ahead(self, stack: str, group: str) -> None:
         """Set a group to the ends of the logs, where no checkpoint leads."""
         self.read_on(stack, group, 10**6)
+
+    def require_shared(self, stack: str) -> None:
+        """Let a share group read until it is given a record; it begins with what is written from then on."""
+        with self._sharing(stack) as given:
+            wait_until(
+                f"{SHARERS} is given a record", lambda: self.write(stack) and bool(given & self.acknowledged), 60
+            )
+
+    @contextmanager
+    def _sharing(self, stack: str) -> Iterator[set[str]]:
+        given, ended = set[str](), threading.Event()
+
+        def read() -> None:
+            consumer = ShareConsumer(self.project.client(stack) | {"group.id": SHARERS})
+            try:
+                consumer.subscribe([TOPIC])
+                while not ended.is_set():
+                    messages: Iterable[Any] = consumer.poll(0.2)
+                    given.update((one.value() or b"").decode() for one in messages if one.error() is None)
+            finally:
+                consumer.close()
+
+        member = threading.Thread(target=read, daemon=True)
+        member.start()
+        try:
+            yield given
+        finally:
+            ended.set()
+            member.join(MEMBER_WITHIN_S)
 
     def _from(self, stack: str, offsets: dict[str, int]) -> set[str]:
         """The records of a side from these offsets on."""

@@ -29,6 +29,7 @@ from ...support.killed_commands import (
     PULUMI,
     Interruption,
     Killer,
+    another_machine,
     change_of,
     notes,
     pulumis,
@@ -40,6 +41,7 @@ from ...support.recovery_site import (
     FAILOVER,
     FAR_AHEAD,
     GROUPS,
+    SHARERS,
     SOURCE,
     TARGET,
     TOPIC,
@@ -51,7 +53,7 @@ from ...support.running_sandbox import Sandbox
 from ...support.stubborn_producer import Stubborn
 
 UNPLANNED = ("failover", "--to", TARGET, "--unplanned", "--yes", "--json")
-OTHER_MACHINE = ("unshare", "--map-root-user", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh")
+HOUR_AHEAD, HOUR_BEHIND = another_machine(ahead_s=3600), another_machine(ahead_s=-3600)
 NOTHING_WRITTEN, VERIFYING, GROUP_SET = "nothing written for", r"^  \S", "^  group "
 USERS, COPY, CLIENTS, ANY_MIRROR = "kafkausers/", "secrets/mm2-break-glass", "secrets/mm2-clients", "kafkamirrormaker2s"
 FENCE_GOES_UP, FENCE_GOES_DOWN = change_of(USERS), change_of(USERS)
@@ -212,11 +214,15 @@ def test_a_fence_that_nobody_needs_is_found(site: Site) -> None:
 
 
 def test_a_failover_that_is_frozen_and_wakes_after_another_one_has_switched_does_nothing_more(site: Site) -> None:
-    """Another machine takes it over; its commands are killed too, while they switch and while Pulumi reconciles."""
+    """Another machine takes it over; its commands are killed too, while they switch and while Pulumi reconciles.
+
+    Its clock is an hour ahead, then an hour behind.
+    """
     frozen = Interruption(step="offsets", line=GROUP_SET, number=signal.SIGSTOP)
     proxy = site.killer.proxy
     proxy.forget()
     site.jump_ahead(TARGET, FAR_AHEAD)
+    site.require_shared(SOURCE)
     with Stubborn(site.project.client(SOURCE), "stubborn").at_work() as producer:
         with proxy.trap(notes("offsets")):
             first = site.killer.start(*FAILOVER, at=frozen)
@@ -231,10 +237,10 @@ def test_a_failover_that_is_frozen_and_wakes_after_another_one_has_switched_does
             left = site.unread(SOURCE)
             assert left[FAR_AHEAD], "which it would skip on the target"
 
-            for one in (SWITCH_KILLED, RECONCILE_KILLED):
-                site.interrupt(one, *FAILOVER, before=OTHER_MACHINE)
+            for one, machine in ((SWITCH_KILLED, HOUR_AHEAD), (RECONCILE_KILLED, HOUR_BEHIND)):
+                site.interrupt(one, *FAILOVER, before=machine)
                 assert not site.write(SOURCE), one
-            code, done, said = site.killer.finish(*FAILOVER, before=OTHER_MACHINE)
+            code, done, said = site.killer.finish(*FAILOVER, before=HOUR_AHEAD)
 
             assert (code, done["active"], done["recordsLost"], done["stranded"]) == (0, "target", 0, {}), said
             assert producer.refused == {"TOPIC_AUTHORIZATION_FAILED"}
@@ -247,6 +253,8 @@ def test_a_failover_that_is_frozen_and_wakes_after_another_one_has_switched_does
             } == (dict.fromkeys(GROUPS, (0, 0)))
             claimed = site.journal().steps["offsets"]["groups"]
             assert {group: claimed[group]["offsets"] for group in GROUPS} == site.offsets(TARGET)
+            assert SHARERS not in done["groups"], "it has no offsets to carry over"
+            site.require_shared(TARGET)
             assert site.write(TARGET, 10)
             for group in GROUPS:  # applications work there: whoever sets a group now sets it back
                 site.read_on(TARGET, group, 2)
