@@ -63,7 +63,10 @@ class Traffic:
     @contextmanager
     def flowing(self) -> Iterator[None]:
         """Let it flow; at the end everything sent is acknowledged. What has not ended in time is a problem."""
-        threads = [threading.Thread(target=self._guarded, args=job, daemon=True) for job in self.jobs()]
+        threads = [
+            threading.Thread(target=self._guarded, args=job, name=f"{job[0].__name__}{job[1:]}", daemon=True)
+            for job in self.jobs()
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -73,8 +76,8 @@ class Traffic:
             end = time.monotonic() + self.answer_s
             for thread in threads:
                 thread.join(max(0.0, end - time.monotonic()))
-            if late := sum(thread.is_alive() for thread in threads):
-                self.problems.append(f"threads: must end within {self.answer_s:.0f} s (left {late} of {len(threads)})")
+            if late := [thread.name for thread in threads if thread.is_alive()]:
+                self.problems.append(f"threads: must end within {self.answer_s:.0f} s (left {', '.join(late)})")
 
     def jobs(self) -> list[tuple[Any, ...]]:
         """The function of each thread, and its arguments."""
@@ -154,10 +157,10 @@ class Traffic:
         """
         content = digest(key, value, headers, timestamp)
 
-        def keep(error: object, message: Any) -> None:
+        def keep(error: Any, message: Any) -> None:
             where = tp[0], message.partition()
             if error is not None:
-                self.problems.append(f"{where[0]}-{where[1]}: {error}")
+                self.refused(where, error)
             elif into is None:
                 self.ledger.add(where, message.offset(), content)
             else:
@@ -167,6 +170,10 @@ class Traffic:
             tp[0], partition=tp[1], key=key, value=value, headers=headers, timestamp=timestamp, on_delivery=keep
         )
         producer.poll(0)
+
+    def refused(self, where: TopicPartition, error: Any) -> None:
+        """Note that a record was not acknowledged."""
+        self.problems.append(f"{where[0]}-{where[1]}: {error}")
 
     def _settled(self, producer: Producer) -> None:
         if left := producer.flush(self.answer_s):

@@ -8,7 +8,7 @@ no error: the checks judge what is there.
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -126,10 +126,18 @@ def first_judged(target: Cluster, mirror: Mirror, there: Iterable[TopicPartition
         elif where is not None and partition in where:
             found[TopicPartition(topic, partition)] = where[partition]
     for moment, partitions in sorted(timed.items()):
-        ends = target.ends(partitions, "read_uncommitted")
-        first = target.offsets(partitions, OffsetSpec.for_timestamp(moment), "read_uncommitted")
-        found |= {tp: first[tp] if first[tp] >= 0 else ends[tp] for tp in partitions}
+        found |= first_from(target, partitions, moment)
     return found
+
+
+def first_from(cluster: Cluster, partitions: Collection[TopicPartition], moment_ms: int) -> dict[TopicPartition, int]:
+    """Return the offset of the first record that is not older than a time, else the log end offset.
+
+    The ends are asked for first: what is written before the other answer comes lies behind them.
+    """
+    ends = cluster.ends(partitions, "read_uncommitted")
+    firsts = cluster.offsets(partitions, OffsetSpec.for_timestamp(moment_ms), "read_uncommitted")
+    return {tp: firsts[tp] if firsts[tp] >= 0 else ends[tp] for tp in partitions}
 
 
 def older_records(offsets: Iterable[tuple[TopicPartition, int]]) -> list[str]:

@@ -185,7 +185,7 @@ class FollowProcess:
                 for line in child.stdout or ():
                     self.rounds.append(FollowRound(**json.loads(line)))
             # One that was started while a broker is away may end before its first round, as a pod does.
-            begins = self.aborts > 0 and len(self.rounds) == before
+            begins = self.starts_again and len(self.rounds) == before
             if begins:
                 time.sleep(AGAIN_AFTER_S)
             with self._lock:

@@ -212,6 +212,7 @@ def ran(tools: Tools, seed: int, minutes: float, evidence: Path | None = None) -
             "verdicts": len(soak.rows),
             "agree": sum(row["agrees"] for row in soak.rows),
             "acknowledged": soak.traffic.ledger.records,
+            "timedOut": traffic.timed_out,
             "lost": _of_lasting_topics(row["lost"] for row in soak.rows),
             "skipped": _of_lasting_topics(row["skips"] for row in soak.rows),
             "lostRecreated": max(row["lost"].get(RECREATED, 0) for row in soak.rows),

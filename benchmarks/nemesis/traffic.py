@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaException, ShareConsumer
+from confluent_kafka import KafkaError, KafkaException, ShareConsumer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from benchmarks.clusters import BenchmarkError
 from benchmarks.traffic import GROUPS, PARTITIONS, PAYMENTS, Traffic
+from benchmarks.truth import TopicPartition
 
 KEYED, RECREATED = "nemesis.keyed", "nemesis.recreated"
 TOPICS = {KEYED: 2, RECREATED: 2}
@@ -34,6 +35,7 @@ SHARE = "nemesis-share"
 """A share group (KIP-932), by the same pattern as the others."""
 SKEW_MS = 3_600_000
 _KEYED_PER_SECOND, _KEYS, _RECREATED_PER_SECOND = 50, 200, 20
+_TIMED_OUT_MS = 100_000  # less than a producer is given to settle
 _UNASSIGNED, _ASK_EVERY_S, _ANSWER_S, _SHARE_ANSWER_MS = -1, 0.5, 5, 10_000
 
 
@@ -60,7 +62,9 @@ class NemesisTraffic(Traffic):
         }
     )
     share_groups: tuple[str, ...] = (SHARE,)
-    batches: Mapping[str, Any] = field(default_factory=lambda: {"linger.ms": 300})
+    batches: Mapping[str, Any] = field(default_factory=lambda: {"linger.ms": 300, "message.timeout.ms": _TIMED_OUT_MS})
+    timed_out: int = 0
+    """How many records were not acknowledged in time."""
     fetches: Mapping[str, Any] = field(default_factory=lambda: {"fetch.min.bytes": 100_000, "fetch.wait.max.ms": 500})
     renewals: int = 0
     """How often the clients' certificate was renewed: keyed records' producer and members connect again with it."""
@@ -90,6 +94,16 @@ class NemesisTraffic(Traffic):
         """Let clients connect again with this configuration."""
         self.client = dict(client)
         self.renewals += 1
+
+    def refused(self, where: TopicPartition, error: Any) -> None:
+        """Count a record whose time is over: whether it is in the log is not known, and nobody was promised it.
+
+        librdkafka keeps records of some partitions back for minutes after its broker has come back, at times.
+        """
+        if error.code() == KafkaError._MSG_TIMED_OUT:
+            self.timed_out += 1
+        else:
+            super().refused(where, error)
 
     @property
     def changed(self) -> bool:

@@ -19,8 +19,9 @@ from kafka.topic_metadata import topic_ids
 from kafka.topic_partition import TopicPartition
 from spark.audit.buckets import FAULTS, Judged, Place, ReadThrough, Rule, State, Sums, judge, opened_ms
 from spark.audit.drill_down import DrillDownError, records_of
+from spark.audit.starts import first_offsets
 from spark.audit.store import AuditStore, Role, Unread
-from spark.audit.stream import Reading, read
+from spark.audit.stream import Reading, has_begun, read
 from spark.audit.summary import About, summarized
 
 READ_WITHIN_S = 600.0
@@ -89,6 +90,7 @@ class Audit:
             isolation=self._request.limits.isolation,
             bucket_ms=self._rule.bucket_ms,
             from_ms=self._store.from_ms,
+            starts={} if has_begun(self._store, role) else first_offsets(cluster, names, self._store.from_ms),
         )
         read(spark, reading, self._store, READ_WITHIN_S)
 

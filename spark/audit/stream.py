@@ -7,11 +7,12 @@ that never ends does not tell. The sums of a micro-batch are made in Spark; only
 No watermark drops a record: what is late belongs to its bucket all the same. Sums are kept in `store.py`, by bucket.
 """
 
+import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no types
@@ -40,7 +41,10 @@ class AuditError(VerificationError):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What is read of a side, in buckets of `bucket_ms` from `from_ms` on. `prefix` is what the source's names lack."""
+    """What is read of a side, in buckets of `bucket_ms` from `from_ms` on. `prefix` is what the source's names lack.
+
+    `starts` is where each partition begins, for a side that was never read (`has_begun`): later ones begin at 0.
+    """
 
     role: Role
     side: ClusterConfig
@@ -49,6 +53,16 @@ class Reading:
     isolation: str
     bucket_ms: int
     from_ms: int
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+def has_begun(store: AuditStore, role: Role) -> bool:
+    """Whether Spark has noted where it has begun to read a side."""
+    return (_checkpoint(store, role) / "sources" / "0" / "0").exists()
+
+
+def _checkpoint(store: AuditStore, role: Role) -> Path:
+    return store.folder / "checkpoints" / role
 
 
 def read(spark: SparkSession, reading: Reading, store: AuditStore, deadline_s: float) -> None:
@@ -64,7 +78,7 @@ def read(spark: SparkSession, reading: Reading, store: AuditStore, deadline_s: f
         query = (
             _records(spark, reading)
             .writeStream.foreachBatch(_adding(reading, store, failures))
-            .option("checkpointLocation", (store.folder / "checkpoints" / reading.role).as_uri())
+            .option("checkpointLocation", _checkpoint(store, reading.role).as_uri())
             .trigger(availableNow=True)
             .start()
         )
@@ -77,7 +91,7 @@ def read(spark: SparkSession, reading: Reading, store: AuditStore, deadline_s: f
         if failures:
             raise failures[0] from None
         if _OTHER_PARTITIONS in str(error):
-            plan_anew(store.folder / "checkpoints" / reading.role, store.last_batch(reading.role))
+            plan_anew(_checkpoint(store, reading.role), store.last_batch(reading.role))
         line = next((one for one in str(error).splitlines() if one.strip()), type(error).__name__)
         raise AuditError(f"{name}: must be readable (got {line}). Check its brokers; the audit goes on.") from None
     if not ended:
@@ -111,17 +125,25 @@ def let_go(query: StreamingQuery) -> None:
 
 
 def _records(spark: SparkSession, reading: Reading) -> DataFrame:
-    options = {
+    return spark.readStream.format("kafka").options(**_options(reading)).load()
+
+
+def _options(reading: Reading) -> dict[str, str]:
+    return {
         **kafka_options(reading.side, reading.isolation),
         "subscribe": ",".join(sorted(reading.topics)),
-        # What is written from then on: offsets by timestamp find a record with a time of the future too.
-        "startingTimestamp": str(reading.from_ms),
-        "startingOffsetsByTimestampStrategy": "latest",
+        **({"startingOffsets": json.dumps(_by_topic(reading.starts))} if reading.starts else {}),
         # Spark keeps consumers by their group and partition: those of the last reading go on. Both sides may have
         # topics of one name. Nothing joins the group or commits to it.
         "kafka.group.id": f"rt-inventory-audit-{reading.role}",
     }
-    return spark.readStream.format("kafka").options(**options).load()
+
+
+def _by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for tp, offset in offsets.items():
+        found.setdefault(tp.topic, {})[str(tp.partition)] = offset
+    return found
 
 
 def added_up(records: DataFrame, reading: Reading) -> DataFrame:

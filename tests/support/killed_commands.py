@@ -210,7 +210,11 @@ class Killer:
         with self.proxy.trap(one.match, passed=one.passed) as trap:
             command = self.start(*words, at=one, before=before)
             wait_until(
-                f"{one.step} is reached", lambda: command.ended or _is_at(one, trap, command), CAUGHT_S, every_s=0.02
+                f"{one.step} is reached",
+                lambda: command.ended or _is_at(one, trap, command),
+                CAUGHT_S,
+                every_s=0.02,
+                otherwise=lambda: command.said,
             )
             if command.ended and not command.reached.is_set():
                 _, document = command.end()

@@ -66,6 +66,25 @@ def test_offsets_are_taken_as_they_are_and_times_are_looked_up() -> None:
     assert "store.a" in other
 
 
+def test_what_is_written_between_the_two_questions_is_not_left_out() -> None:
+    """A cluster to which four records are written while it is asked: they have the time that is asked for."""
+
+    class Growing(Target):
+        end = 17
+
+        def ends(self, partitions: Iterable[TopicPartition], _isolation: str) -> dict[TopicPartition, int]:
+            found, self.end = self.end, self.end + 4
+            return dict.fromkeys(partitions, found)
+
+        def offsets(self, partitions: Iterable[TopicPartition], spec: Any, isolation: str) -> dict[TopicPartition, int]:
+            found = super().offsets(partitions, spec, isolation)
+            self.end += 4
+            return found
+
+    moment, tp = int(NOON.timestamp() * 1000), TopicPartition("items", 1)
+    assert mirror_position.first_from(cast("Cluster", Growing()), [tp], moment) == {tp: 17}
+
+
 def test_a_log_that_still_holds_where_the_mirror_counts_from_has_not_lost_its_beginning() -> None:
     def removed(start: int, counts_from: int) -> int:
         return OffsetRange(

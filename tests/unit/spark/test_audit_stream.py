@@ -1,7 +1,9 @@
 """What Spark adds up of a micro-batch is what each record adds, by the digest that this process computes too."""
 
 import gc
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -9,6 +11,7 @@ from typing import Any, cast
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.verification_request import ClusterConfig
+from kafka.topic_partition import TopicPartition
 from spark.audit import stream
 from spark.audit.buckets import WORD, Place, Sums
 from spark.audit.store import AuditStore
@@ -94,6 +97,21 @@ def test_remote_topics_have_the_names_of_the_source(spark: SparkSession) -> None
     kept = Kept()
     stream._adding(asked("here."), cast("AuditStore", kept), [])(batch(spark, [record]), 0)
     assert list(kept.added[0][2]) == [Place("items", 0, FROM_MS)]
+
+
+def test_a_side_begins_where_it_is_said_and_a_partition_that_comes_later_at_its_first_record(tmp_path: Path) -> None:
+    store, starts = AuditStore(tmp_path, "audit", FROM_MS), {TopicPartition("items", 0): 17, TopicPartition("items", 2): 0}
+    assert not stream.has_begun(store, "source")
+    side = ClusterConfig(role="source", alias="src", client_config={"bootstrap.servers": "127.0.0.1:1"})
+    options = stream._options(replace(asked(), side=side, starts=starts))
+    assert json.loads(options["startingOffsets"]) == {"items": {"0": 17, "2": 0}}
+    assert not [name for name in options if "imestamp" in name], "it asks for the ends last"
+    assert "startingOffsets" not in stream._options(replace(asked(), side=side))
+    noted = tmp_path / "checkpoints" / "source" / "sources" / "0" / "0"
+    noted.parent.mkdir(parents=True)
+    noted.touch()
+    assert stream.has_begun(store, "source")
+    assert not stream.has_begun(store, "target")
 
 
 def test_the_jvm_can_collect_the_sessions_of_queries_that_have_ended(spark: SparkSession, tmp_path: Path) -> None:
