@@ -17,7 +17,7 @@ from settings.rules.mirrors import KAFKA_4, version_numbers
 from settings.rules.operation import monitoring_hints
 from settings.rules.siblings import connectivity_hints
 from settings.text import format_names
-from settings.topics import internal_topics_of, offset_syncs_topic
+from settings.topics import HEARTBEATS, internal_topics_of, offset_syncs_topic
 from settings.users import Acl, Operation
 
 SEND_BUFFER, AHEAD = "socket.send.buffer.bytes", "log.message.timestamp.after.max.ms"
@@ -30,6 +30,7 @@ def hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStac
     topology = ReplicationTopology({**others, name: found})
     for flow in flows(name, found):
         yield from _bare_dots(flow, topology)
+        yield from _heartbeats(flow, topology)
         yield from _idle_workers(flow)
         yield from _unmeasured_lag(flow, found)
         yield from fence_hints(flow, found)
@@ -88,6 +89,20 @@ def _bare_dots(flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Probl
                 )
             )
     yield from result
+
+
+def _heartbeats(flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:
+    """IdentityReplicationPolicy takes each name that ends so for heartbeats, which it renames."""
+    names = sorted(name for name in topology.topics(flow.source) or set() if name.endswith(HEARTBEATS))
+    if not flow.is_identity or not (copied := [name for name in names if flow.copies(name)]):
+        return
+    first = f"{flow.mirror.source.alias}{flow.mirror.separator}{copied[0]}"
+    yield Problem(
+        f"{flow.where}.topics",
+        f"mirror {flow.mirror.name}: MirrorMaker takes {format_names(copied)} of stack {flow.source} for heartbeats, "
+        f"because of the end of the name, and copies it to {first}, where no application looks after a failover. Give "
+        "it another name, or leave it out (topicsExclude).",
+    )
 
 
 def _idle_workers(flow: TopicFlow) -> Iterator[Problem]:

@@ -1,13 +1,15 @@
-"""A wall clock that is wrong, in each Python process that has this folder on its PYTHONPATH and says by how much.
+"""A wall clock that is wrong, in a Python process that has this folder for its PYTHONPATH and is said by how much.
 
-Python runs a module of this name before any other. Java and Pulumi, which a command starts, keep the machine's clock.
+Python runs a module of this name before any other. What the process starts keeps the machine's clock: a library in C
+that waits until a time asks the system for it.
 """
 
 import datetime
 import os
 import time
 
-_AHEAD_S = float(os.environ["CLOCK_AHEAD_S"])
+_AHEAD_S = float(os.environ.pop("CLOCK_AHEAD_S"))
+del os.environ["PYTHONPATH"]
 _true, _now, _now_ns = datetime.datetime, time.time, time.time_ns
 
 

@@ -1,6 +1,7 @@
 """What a mirror's settings turn into: names of connectors, namespaces, and the direction the other way round."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -288,3 +289,22 @@ def test_a_target_that_refuses_times_that_its_source_takes_is_hinted_at(
     here = with_value(with_value(TARGET, "cluster/version", "4.3.1"), "cluster/config", config)
     found = [hint.message for hint in hints(here, "stg", {"dev": there}) if hint.key == "cluster.config"]
     assert [f"of Kafka {source}, takes them" in message for message in found] == [True] * hinted
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "hinted"),
+    [
+        ("device.heartbeats", {}, True),
+        ("heartbeats-of-devices", {}, False),
+        ("device.heartbeats", {"naming": "prefixed"}, False),
+        ("device.heartbeats", {"topicsExclude": ["device.*"]}, False),
+    ],
+)
+def test_a_topic_that_mirrormaker_takes_for_heartbeats_is_hinted_at(
+    name: str, change: dict[str, Any], hinted: bool
+) -> None:
+    there = with_value(SOURCE, "topics/+", {**SOURCE["topics"][0], "name": name})
+    mirror = {**TARGET["mirrors"][0], "topics": [".*"], **change}
+    found = [hint.message for hint in hints(with_value(TARGET, "mirrors/0", mirror), "stg", {"dev": there})]
+    copies = [message for message in found if f"takes {name} of stack dev for heartbeats" in message]
+    assert [f"{mirror['source']['alias']}.{name}, where no" in message for message in copies] == [True] * hinted

@@ -100,7 +100,10 @@ def test_remote_topics_have_the_names_of_the_source(spark: SparkSession) -> None
 
 
 def test_a_side_begins_where_it_is_said_and_a_partition_that_comes_later_at_its_first_record(tmp_path: Path) -> None:
-    store, starts = AuditStore(tmp_path, "audit", FROM_MS), {TopicPartition("items", 0): 17, TopicPartition("items", 2): 0}
+    store, starts = (
+        AuditStore(tmp_path, "audit", FROM_MS),
+        {TopicPartition("items", 0): 17, TopicPartition("items", 2): 0},
+    )
     assert not stream.has_begun(store, "source")
     side = ClusterConfig(role="source", alias="src", client_config={"bootstrap.servers": "127.0.0.1:1"})
     options = stream._options(replace(asked(), side=side, starts=starts))
