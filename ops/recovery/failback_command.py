@@ -45,7 +45,7 @@ from ops.recovery import (
 )
 from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.fence import FENCING
-from ops.recovery.fencing import FORESEEN, STEP
+from ops.recovery.fencing import STEP
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import (
@@ -62,6 +62,7 @@ from ops.recovery.operation import (
     require_yes,
     steps_document,
     steps_table,
+    unchanged,
 )
 from ops.status import document as status
 from settings import SettingsError
@@ -144,24 +145,29 @@ def command(
                     )
                 with reading("what only the source has"):
                     emptied = work.to_be_emptied()
-            plan = FailbackPlan(
-                seen=seen,
-                steps=tuple(steps),
-                journal=journal,
-                emptied=emptied,
-                of_preview=(*of_preview, *unfenced, *open_),
-                workloads=work.following.listed(),
-            )
-            if dry_run:
-                show(as_json, plan.document(), plan.table)
-                say(DRY_RUN_ENDED)
-                return
-            stderr().print(plan.table())
-            require_yes(yes, f"Make {known.name_of('source')} active again?", as_json)
-            if not journal.may_have_changed:
-                work.require_support()
-            kept = {"to": to, **({"withoutFence": True} if without_fence else {})}
-            journal.begin("failback", kept, steps=[step.name for step in steps])
+                plan = FailbackPlan(
+                    seen=seen,
+                    steps=tuple(steps),
+                    journal=journal,
+                    emptied=emptied,
+                    of_preview=(*of_preview, *unfenced, *open_),
+                    workloads=work.following.listed(),
+                )
+                if dry_run:
+                    show(as_json, plan.document(), plan.table)
+                    say(DRY_RUN_ENDED)
+                    return
+                stderr().print(plan.table())
+                require_yes(
+                    yes,
+                    f"Make {known.name_of('source')} active again?",
+                    as_json,
+                    unchanged(journal, known.stack, folder),
+                )
+                if not journal.may_have_changed:
+                    work.require_support()
+                kept = {"to": to, **({"withoutFence": True} if without_fence else {})}
+                journal.begin("failback", kept, steps=[step.name for step in steps])
             carry_out(steps, journal, say, work.lift_fence)
         done = result(known, journal)
         show(as_json, done, lambda: summary(done))
@@ -176,13 +182,13 @@ def register(app: typer.Typer) -> None:
 
 @contextmanager
 def _no_fence_left(work: failback.Failback, *, dry_run: bool) -> Iterator[None]:
-    """Take the target's fence down if an interrupted failback cannot go on: applications would find no side to write.
+    """Take the target's fence down if a killed failback does not go on: applications would find no side to write.
 
     A killed command leaves it, and a source that is lost since keeps the next one from beginning.
     """
     try:
         yield
-    except FORESEEN:
+    except BaseException:
         if not dry_run:
             work.target_fencing.lift_left(failback.SWITCHING)
         raise

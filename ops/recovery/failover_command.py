@@ -4,7 +4,8 @@ Owns the options, the plan, what makes a failover impossible, and the summary. D
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -36,6 +37,7 @@ from ops.recovery import (
     failover_result,
     failover_scope,
     fence,
+    fencing,
     mirror_context,
     stranded_records,
     topic_selection,
@@ -43,6 +45,7 @@ from ops.recovery import (
 from ops.recovery.break_glass import BreakGlass
 from ops.recovery.changes import FailoverChanges
 from ops.recovery.failover import PLANNED, Options
+from ops.recovery.fence import FENCING
 from ops.recovery.fencing import STEP
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX, connected
@@ -60,6 +63,7 @@ from ops.recovery.operation import (
     require_yes,
     steps_document,
     steps_table,
+    unchanged,
 )
 from ops.recovery.topic_selection import TOPICS
 from ops.status import document as status
@@ -155,38 +159,41 @@ def command(
             work = failover.Failover(known, options, how.changes, journal, say, at_source, reconcile, scope)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
-            with reading("both clusters and the mirror"):
-                within_s = stranded_records.ANSWERS_WITHIN_S if unplanned else probes.ANSWER_WITHIN_S
-                seen = snapshot.collect(known, os.environ, source_within_s=within_s)
-            work.unanswered = seen.source.problem if unplanned else None
-            require_possible(seen, options, journal)
-            if not journal.may_have_changed:
-                journal.require_room(_positions(seen, work))
-                how.changes.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
-            if at_source is not None and not unplanned and STEP not in journal.steps:
-                at_source.require_reachable()
-            if scope is not None and not journal.may_have_changed:
-                topic_selection.require_undivided(connected(known.source()), mirrored, scope.chosen.topics)
-            warnings = how.previewed(journal, without_preview=without_preview, preview_afterwards=preview_afterwards)
-            if scope is None and not unplanned:
-                unfenced = [*unfenced, *topic_selection.not_followed(known)]
-            of_preview = *warnings, *how.warnings, *unfenced
-            plan = FailoverPlan(
-                seen=seen,
-                options=options,
-                steps=tuple(steps),
-                journal=journal,
-                of_preview=of_preview,
-                workloads={} if scope is not None else work.following.listed(),
-            )
-            if dry_run:
-                show(as_json, plan.document(), plan.table)
-                say(DRY_RUN_ENDED)
-                return
-            stderr().print(plan.table())
-            require_yes(yes, plan.question, as_json)
-            gives_up = unplanned or without_pulumi
-            journal.begin("failover", options.kept(), gives_up=gives_up, steps=[step.name for step in steps])
+            with _no_fence_left(work, dry_run=dry_run):
+                with reading("both clusters and the mirror"):
+                    within_s = stranded_records.ANSWERS_WITHIN_S if unplanned else probes.ANSWER_WITHIN_S
+                    seen = snapshot.collect(known, os.environ, source_within_s=within_s)
+                work.unanswered = seen.source.problem if unplanned else None
+                require_possible(seen, options, journal)
+                if not journal.may_have_changed:
+                    journal.require_room(_positions(seen, work))
+                    how.changes.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
+                if at_source is not None and not unplanned and STEP not in journal.steps:
+                    at_source.require_reachable()
+                if scope is not None and not journal.may_have_changed:
+                    topic_selection.require_undivided(connected(known.source()), mirrored, scope.chosen.topics)
+                warnings = how.previewed(
+                    journal, without_preview=without_preview, preview_afterwards=preview_afterwards
+                )
+                if scope is None and not unplanned:
+                    unfenced = [*unfenced, *topic_selection.not_followed(known)]
+                of_preview = *warnings, *how.warnings, *unfenced
+                plan = FailoverPlan(
+                    seen=seen,
+                    options=options,
+                    steps=tuple(steps),
+                    journal=journal,
+                    of_preview=of_preview,
+                    workloads={} if scope is not None else work.following.listed(),
+                )
+                if dry_run:
+                    show(as_json, plan.document(), plan.table)
+                    say(DRY_RUN_ENDED)
+                    return
+                stderr().print(plan.table())
+                require_yes(yes, plan.question, as_json, unchanged(journal, known.stack, folder))
+                gives_up = unplanned or without_pulumi
+                journal.begin("failover", options.kept(), gives_up=gives_up, steps=[step.name for step in steps])
             carry_out(steps, journal, say, work.lift_fence)
         done = failover_result.result(known, options, journal)
         done = {**done, **({"reconcileWith": break_glass.reconcile_command(to)} if without_pulumi else {})}
@@ -198,6 +205,22 @@ def command(
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command("failover")(command)
+
+
+@contextmanager
+def _no_fence_left(work: failover.Failover, *, dry_run: bool) -> Iterator[None]:
+    """Take the source's fence down if a failover that was killed does not go on, as it is if a step is interrupted.
+
+    One that gives the source up leaves the fence, and reports it.
+    """
+    try:
+        yield
+    except BaseException:
+        if not dry_run:
+            lifts = work.fencing is not None and work.options.path == PLANNED
+            lift = work.lift_fence if lifts else None
+            fencing.lift_left(work.pair, work.journal, FENCING, "failover", failover.SWITCHING, lift, say)
+        raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +324,7 @@ def require_possible(seen: MirrorSnapshot, options: Options, journal: Journal) -
     begins = journal.begins("failover")  # else it was judged when it began, and may have stopped the mirror
     problems = _problems(seen, options) if begins else _contradictions(options)
     if problems:
-        raise OpsError("\n".join(problems) + "\nNothing was changed.")
+        raise OpsError("\n".join(problems) + ("\nNothing was changed." if begins else ""))
 
 
 def _positions(seen: MirrorSnapshot, work: failover.Failover) -> int:

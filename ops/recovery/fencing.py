@@ -20,7 +20,7 @@ from ops.recovery import fence
 from ops.recovery.fence import FENCING, SUPER_USER, SourceFence
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext, connected
-from ops.recovery.operation import Facts, Say
+from ops.recovery.operation import Facts, Say, of_journal
 from settings import SettingsError
 from settings.fence import Fence
 
@@ -223,6 +223,39 @@ def lift(
         )
     else:
         say(f"  the fence at {cluster} is taken down, for the {side} stays active")
+
+
+def lift_left(
+    pair: MirrorContext,
+    journal: Journal,
+    noted: str,
+    command: str,
+    switching: str,
+    lift: Callable[[], None] | None,
+    say: Say,
+) -> None:
+    """Take a fence down that a killed command has left, because the next one ends before its first step.
+
+    It stays once `switching` is noted. What cannot be done is reported, not raised, as by `lift`, which this calls with
+    the Lease; None: this command cannot. `noted` and `command` are of the fence and of the operation that needs it.
+    """
+    entry, found = journal.entry or {}, of_journal(journal, pair.stack, pair.project)
+    if found is None or found.command != command or noted not in journal.steps or switching in journal.steps:
+        return
+    name, why = pair.name_of("source" if noted == FENCING else "target"), ""
+    try:
+        if lift is not None and not journal.begun_here:
+            journal.begin(command, entry["options"], steps=entry.get("of") or [])
+    except FORESEEN as error:
+        lift, why = None, f" {error}"
+    if lift is None:
+        say(
+            f"! The fence at {name} is still up: applications may write nothing there.{why}\n! To go on: "
+            f"{found.continue_with}. It takes the fence down if it ends before its switch."
+        )
+        return
+    with journal.held():
+        lift()
 
 
 def who_may_write(facts: Facts | None) -> str:

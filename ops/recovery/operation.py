@@ -130,7 +130,8 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 WithoutFence = Annotated[
     bool, typer.Option("--without-fence", help="Leave the applications' rights as they are: you stop them yourself.")
 ]
-DRY_RUN_ENDED = "Nothing was changed. The same command without --dry-run carries this out."
+_NOTHING = "Nothing was changed."
+DRY_RUN_ENDED = f"{_NOTHING} The same command without --dry-run carries this out."
 ReportDir = Annotated[Path | None, typer.Option("--report-dir", help="Folder for the verification's reports.")]
 
 
@@ -140,11 +141,25 @@ def default_report_dir(what: str, known: mirror_context.MirrorContext) -> Path:
     return Path("reports") / f"{known.stack}-{known.mirror}-{what}-{stamp}"
 
 
-def require_yes(yes: bool, question: str, as_json: bool) -> None:
+def unchanged(journal: Journal, stack: str, project: Path = PROJECT) -> str:
+    """Return that nothing was changed, or what goes on with an interrupted operation: that one has changed something.
+
+    `stack` and `project` are those of `of_journal`.
+    """
+    found = of_journal(journal, stack, project) if journal.may_have_changed else None
+    if found is None:
+        return _NOTHING
+    return (
+        f"Nothing was changed by this command. The {found.command} that was interrupted at {found.place} is not "
+        f"finished; to go on: {found.continue_with}"
+    )
+
+
+def require_yes(yes: bool, question: str, as_json: bool, otherwise: str = _NOTHING) -> None:
     """Ask for confirmation, unless --yes was given; raises OpsError if nobody is there to answer.
 
-    Raises typer.Exit with exit code 1 if the answer is no: that is no error, but nothing was done. Raises it with
-    `EXIT_INTERRUPTED` after Ctrl-C or the end of the input.
+    `otherwise` is reported if the answer is no. Raises typer.Exit with exit code 1 then: that is no error, but nothing
+    was done. Raises it with `EXIT_INTERRUPTED` after Ctrl-C or the end of the input.
     """
     if yes:
         return
@@ -153,10 +168,10 @@ def require_yes(yes: bool, question: str, as_json: bool) -> None:
     try:
         agreed = typer.confirm(question, err=True)
     except typer.Abort:  # Ctrl-C, or the end of the input
-        say("Nothing was changed.")
+        say(otherwise)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if not agreed:
-        say("Nothing was changed.")
+        say(otherwise)
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -194,9 +209,6 @@ class StackChanges(Protocol):
 
     def up(self, mirror: str | None, log: Say) -> None:
         """Carry the settings out; `mirror` is the one whose active side may change. Raises OpsError."""
-
-
-_NOTHING = "Interrupted. Nothing was changed."
 
 
 @dataclass(frozen=True)
@@ -247,26 +259,27 @@ def interruption_reported(
     try:
         yield
     except KeyboardInterrupt:
-        _report_interruption(steps, journal, of_journal(journal, stack, project), say)
+        _report_interruption(steps, journal, stack, project, say)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except SystemExit:
-        _report_interruption(steps, journal, of_journal(journal, stack, project), say)
+        _report_interruption(steps, journal, stack, project, say)
         raise
 
 
 @contextmanager
 def only_reading(say: Say) -> Iterator[None]:
-    """Report that nothing was changed if Ctrl-C ends the command while it still reads."""
+    """Report that nothing was changed if Ctrl-C ends the command while it still reads, also the journal."""
     try:
         yield
     except KeyboardInterrupt:
-        say(_NOTHING)
+        say(f"Interrupted. {_NOTHING} If an earlier command was interrupted: `python -m ops status` shows where.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _report_interruption(steps: Sequence[Step], journal: Journal, found: Progress | None, say: Say) -> None:
+def _report_interruption(steps: Sequence[Step], journal: Journal, stack: str, project: Path, say: Say) -> None:
+    found = of_journal(journal, stack, project)
     if not journal.begun_here:
-        say(_NOTHING)
+        say(f"Interrupted. {unchanged(journal, stack, project)}")
     elif found is None:
         say("Interrupted after the last step: everything is done.")
     elif found.state == NOTHING_CHANGED:

@@ -151,18 +151,8 @@ class TargetFencing:
 
         It stays once `switching` is noted. What cannot be done is reported, not raised, as by `lift`.
         """
-        entry, noted = self.journal.entry, self.journal.steps
-        if self.at_target is None or entry is None or FENCING not in noted or switching in noted:
-            return
-        if not self.journal.under_way or entry["command"] != "failback":
-            return
-        try:
-            self.journal.begin("failback", entry["options"], steps=entry.get("of") or [])
-        except fencing.FORESEEN as error:
-            self.say(f"! The fence at {self.at_target.cluster} may still be up. {error}")
-            return
-        with self.journal.held():
-            self.lift()
+        lift = self.lift if self.at_target is not None else None
+        fencing.lift_left(self.pair, self.journal, FENCING, "failback", switching, lift, self.say)
 
     def remove_denials(self) -> None:
         """Delete the rules for principals that are no users of the project: nobody would know of them later."""

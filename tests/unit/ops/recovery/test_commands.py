@@ -19,6 +19,10 @@ from tests.support import recovery_pair as cases
 from tests.support.recovery_pair import Kept, at_work, connectors, entry, group, known, lag
 from tests.support.recovery_project import AFTER, FAILED_OVER, STACK_FILE, Project
 
+READ_ONLY = (
+    "Interrupted. Nothing was changed. If an earlier command was interrupted: `python -m ops status` shows where."
+)
+
 
 @pytest.mark.parametrize(
     ("command", "words"),
@@ -130,8 +134,8 @@ def test_a_dry_run_of_a_failover_reports_the_plan_and_changes_nothing(project: P
     ("command", "expected"),
     [
         (["status"], "Interrupted."),
-        (["failover", "--to", "stg", "--dry-run"], "Interrupted. Nothing was changed."),
-        (["failback", "--to", "dev"], "Interrupted. Nothing was changed."),
+        (["failover", "--to", "stg", "--dry-run"], READ_ONLY),
+        (["failback", "--to", "dev"], READ_ONLY),
     ],
 )
 def test_ctrl_c_before_anything_is_known_is_answered(
