@@ -127,6 +127,9 @@ def test_the_source_is_not_active_again_without_a_proof(sides: Sides) -> None:
     sides.proof = replace(PROOF, unproven=("groups_no_loss", "records_intact"))
     with pytest.raises(OpsError, match=r"\(failed: records_intact\).*the target is still active"):
         work().prove()
+    sides.proof = replace(PROOF, unproven=("topics_present",))
+    with pytest.raises(OpsError, match=r"\(failed: topics_present\).*the target is still active"):
+        work().prove()
 
 
 def test_what_cannot_be_set_exactly_is_reported_while_applications_can_go_on(sides: Sides) -> None:

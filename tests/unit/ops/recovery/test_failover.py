@@ -66,6 +66,18 @@ def test_records_that_nobody_could_judge_keep_a_planned_failover_from_going_on(s
         work().prove()
 
 
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("check", ["topics_present", "partitions_match"])
+def test_a_topic_that_nobody_could_see_keeps_a_planned_failover_from_going_on(
+    sides: Sides, exact: bool, check: str
+) -> None:
+    sides.proof = replace(sides.proof, unproven=(check, "lag", "acls_synced"))
+    with pytest.raises(OpsError, match=rf"\(failed: {check}\)\. See report.html; nothing has changed"):
+        work(exact=exact).prove()
+    sides.proof = replace(sides.proof, empty=True)
+    assert work(exact=exact).prove()["unproven"] == [check, "lag", "acls_synced"]
+
+
 def test_the_proof_of_a_planned_failover_reads_only_what_is_new_since_the_state_of_the_stack(
     sides: Sides, tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ class Job:
         self.waits_for_groups: list[bool] = []
         self.states: list[str | None] = []
         self.compared = 7
+        self.checks: list[dict[str, Any]] = []
 
     def run(
         self,
@@ -74,7 +75,7 @@ class Job:
             "groups": groups,
             "partitions": [partition()],
             "allowed_unknown": ["groups_synced"],
-            "checks": [{"name": name, "ok": ok} for name, ok in answers.items()],
+            "checks": [*({"name": name, "ok": ok} for name, ok in answers.items()), *self.checks],
         }
         return verify.Verdict(mirror="mm2", exit_code=1, report=report, report_dir=folder)
 
@@ -275,11 +276,13 @@ UNKNOWN = ("records_complete", "groups_no_loss")
     [
         ({"unproven": UNKNOWN}, ["records_complete"], ["groups_no_loss"]),
         ({"unproven": UNKNOWN, "positions": ()}, ["records_complete"], []),
+        ({"unproven": ("lag", "topics_present", "partitions_match")}, ["topics_present", "partitions_match"], []),
+        ({"failed": ("topics_present",)}, [], []),
         ({"unproven": UNKNOWN, "empty": True}, [], []),
         ({"failed": ("records_intact", "lag"), "empty": True}, ["records_intact"], []),
         ({}, [], []),
     ],
-    ids=["records", "no groups", "empty", "failed", "all known"],
+    ids=["records", "no groups", "topics", "failed topics", "empty", "failed", "all known"],
 )
 def test_what_has_no_answer_is_in_doubt_unless_there_is_nothing(
     changed: dict[str, Any], records: list[str], groups: list[str]
@@ -303,3 +306,7 @@ def test_a_pair_is_empty_if_neither_side_has_a_record(
     job.compared = 0
     monkeypatch.setattr(verify, "run", job.run)
     assert prover.prove().empty == empty
+    job.checks = [{"name": "topics_present", "ok": None, "evidence": []}]
+    assert prover.prove().empty == empty, "no topic matches"
+    job.checks = [{"name": "topics_present", "ok": None, "evidence": [{"hidden": "secret", "named_by": "an offset"}]}]
+    assert not prover.prove().empty, "nobody knows what is in there"
