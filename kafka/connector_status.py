@@ -202,13 +202,21 @@ def _kubeconfig(environment: Mapping[str, str]) -> str | None:
 def _refusal(error: "ApiException") -> str:
     if error.status == 404:
         return "not found in this Kubernetes cluster"
-    if error.status == 401:
-        return "Kubernetes does not know the account (401), its token may have expired: log in again"
+    if is_login_refused(error):
+        return f"Kubernetes does not know the account ({error.status}), its token may have expired: log in again"
     if error.status == 403:
         return f"Kubernetes refuses to read it ({error.status}), grant get on it"
     if not error.status:  # how the client reports an error of TLS
         return f"Kubernetes does not answer: {_line(str(error.reason))}"
     return f"Kubernetes answers {error.status}"
+
+
+def is_login_refused(error: "ApiException") -> bool:
+    """Return whether the API server does not know who asks: no right that somebody grants would help.
+
+    A kubeconfig whose exec plugin fails, as after an expired login, has no credentials: the call is anonymous then.
+    """
+    return error.status == 401 or (error.status == 403 and "system:anonymous" in str(error.body))
 
 
 def _line(text: str) -> str:

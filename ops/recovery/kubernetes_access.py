@@ -30,7 +30,7 @@ from tenacity import (
 from tenacity.wait import wait_base
 
 from contract.verification_request import Resource
-from kafka.connector_status import access_name, api_client, resource_status
+from kafka.connector_status import access_name, api_client, is_login_refused, resource_status
 from ops.console import log
 from ops.errors import OpsError
 
@@ -38,7 +38,7 @@ CALL_WITHIN_S = 15  # the client ignores a number that is not whole
 TRIED_WITHIN_S = 20.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
 _PASSING = {429, 500, 502, 503, 504}
-_UNAUTHORIZED, _FORBIDDEN = 401, 403
+_FORBIDDEN = 403
 NOTICED_S = 2.0  # of waiting, after which somebody wants to know why
 READY_WITHIN_S, POLL_S, REPORTED_EVERY_S = 600.0, 0.25, 10.0
 PULUMI = "pulumi-kubernetes"
@@ -153,7 +153,7 @@ def refusal(error: ApiException, where: str, limit_s: float = TRIED_WITHIN_S) ->
             f"kubernetes: the API server of {where} must accept the request within {limit_s:g} s (got {error.status}: "
             f"{said}). It is busy, or away: run this again once it answers."
         )
-    if error.status == _UNAUTHORIZED:
+    if is_login_refused(error):
         return (
             f"kubernetes: your account in {where} must be known (got {error.status}: {said}). Its token or certificate "
             "may have expired: log in again, then run this again."

@@ -48,3 +48,17 @@ def test_each_client_has_the_whole_authority(tmp_path: Path, monkeypatch: pytest
 def test_an_error_of_tls_is_named() -> None:
     refusal = connector_status._refusal(ApiException(status=0, reason="SSLError\nno certificate or crl found"))
     assert refusal == "Kubernetes does not answer: SSLError no certificate or crl found"
+
+
+@pytest.mark.parametrize(
+    ("status", "user", "remedy"),
+    [
+        (401, "", "log in again"),
+        (403, "system:anonymous", "log in again"),
+        (403, "system:serviceaccount:rt:jane", "grant get on it"),
+    ],
+)
+def test_a_call_without_credentials_needs_a_login_and_no_right(status: int, user: str, remedy: str) -> None:
+    error = ApiException(status=status, reason="Forbidden")
+    error.body = f'{{"message": "kafkatopics is forbidden: User \\"{user}\\" cannot get resource"}}'
+    assert remedy in connector_status._refusal(error)

@@ -23,6 +23,7 @@ class Failing(ApiServer):
 
     failures: list[int] = field(default_factory=list)
     calls: int = 0
+    message: str = "not now"
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         self.calls += 1
@@ -31,7 +32,7 @@ class Failing(ApiServer):
         code = self.failures.pop(0)
         if code == 0:
             raise ConnectionAbortedError
-        return code, {"message": "not now"}
+        return code, {"message": self.message}
 
 
 @pytest.fixture
@@ -136,8 +137,15 @@ def test_a_short_wait_is_nobodys_business(
 
 def test_a_token_that_has_expired_meanwhile_is_no_missing_right(server: Failing, environment: dict[str, str]) -> None:
     assert read(environment) == BODY["data"]
+    ending = "Its token or certificate may have expired: log in again, then run this again."
     server.failures = [401]
-    with pytest.raises(OpsError) as raised:
+    with pytest.raises(OpsError, match="got 401") as raised:
         read(environment)
-    assert "got 401" in str(raised.value)
-    assert str(raised.value).endswith("Its token or certificate may have expired: log in again, then run this again.")
+    assert str(raised.value).endswith(ending)
+    server.failures, server.message = [403], 'configmaps "a" is forbidden: User "system:anonymous" cannot get resource'
+    with pytest.raises(OpsError, match="got 403") as raised:
+        read(environment)
+    assert str(raised.value).endswith(ending), "an exec plugin without credentials"
+    server.failures, server.message = [403], 'configmaps "a" is forbidden: User "jane" cannot get resource'
+    with pytest.raises(OpsError, match=r"must be allowed to do this \(got 403: .* Grant it\."):
+        read(environment)
