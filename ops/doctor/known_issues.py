@@ -213,8 +213,10 @@ _ALL = (
     KnownIssue(
         name="fence-left-behind",
         sign="Applications may not write at the source although it is active, and no failover or failback is under way",
-        remedy="Take rt-inventory:fence out of the stack file of {source_stack}, then pulumi up --refresh -s "
-        "{source_stack}: it gives the applications their rights back.",
+        remedy="pulumi up -s {source_stack} with rt-inventory:fence in its stack file, so that Pulumi knows the rules "
+        "that the failover has made; then take it out, and pulumi up -s {source_stack} again: that gives the "
+        "applications their rights back. If it is not in the file: take the rules of type deny out of these KafkaUsers "
+        "(kubectl edit).",
     ),
     KnownIssue(
         name="target-fenced",

@@ -197,7 +197,7 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
     ),
     "fence-left-behind": (
         seen(source_stack="dev", fence_issue=(LEFT_BEHIND, "the source is active, and app may not write there")),
-        "source es-src", "app may not write there", "pulumi up --refresh -s dev: it gives",
+        "source es-src", "app may not write there", "pulumi up -s dev again: that gives",
     ),
     "target-fenced": (
         seen(target_fenced="the target is active, and app may not write there"),
