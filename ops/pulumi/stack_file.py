@@ -128,7 +128,10 @@ def edit(file: Path, change: Callable[[str], str], refusal: str) -> None:
     except (ValueError, yaml.YAMLError):
         raise OpsError(f"file {file}: {refusal}") from None
     except OSError as error:
-        raise OpsError(f"file {file}: must be writable ({error.strerror}). Nothing was changed.") from error
+        raise OpsError(
+            f"file {file}: must be writable ({error.strerror}). This file was not changed. Make room, or give the "
+            "right to write, then run the same command again."
+        ) from error
 
 
 def changed(text: str, mirror: str, values: Values) -> str:

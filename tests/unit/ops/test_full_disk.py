@@ -44,7 +44,10 @@ def test_a_stack_file_stays_as_it_was(tmp_path: Path) -> None:
     file.write_text(text, encoding="utf-8")
     with full_disk(SPACE), pytest.raises(OpsError) as caught:
         change_setting(file, "fence", lambda _: {"topics": ["items"]}, "by a failover")
-    assert str(caught.value) == f"file {file}: must be writable ({REASON}). Nothing was changed."
+    assert str(caught.value) == (
+        f"file {file}: must be writable ({REASON}). This file was not changed. Make room, or give the right to write, "
+        "then run the same command again."
+    )
     assert files(tmp_path) == {file.name: text}
 
 
