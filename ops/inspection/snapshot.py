@@ -151,7 +151,7 @@ class MirrorSnapshot:
         if self.active_now not in (None, self.pair.active) and self.recovery is None:
             found.append(
                 f"Pulumi's state is behind: {self.pair.active} is active by its outputs, {self.active_now} by what is "
-                f"there. Run `{break_glass.reconcile_command(self.pair.stack)}`"
+                f"there. Run `{break_glass.reconcile_command(self.pair.stack, self.pair.project)}`"
             )
         for issue in (self.fence_issue[1] if self.fence_issue else None, self.target_fenced, self.not_followed):
             if issue is not None:

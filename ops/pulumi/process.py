@@ -8,6 +8,7 @@ such as the sandbox's 3.218, end with 255 for nearly all of them, and only what 
 import contextlib
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -230,6 +231,17 @@ def no_pulumi(stack: str) -> OpsError:
 def missing_stack(text: str, exit_code: int) -> bool:
     """Whether Pulumi failed because its backend has no stack of the name."""
     return exit_code == PulumiExit.NO_SUCH_STACK or "no stack named" in text
+
+
+def in_folder(folder: Path) -> str:
+    """Return the option, behind a space, with which Pulumi works in a folder; empty if it is the working folder."""
+    place = folder.resolve()
+    return "" if place == Path.cwd() else f" -C {shlex.quote(str(place))}"
+
+
+def cancel(stack: str, folder: Path) -> str:
+    """Return the command that releases the lock of a stack."""
+    return f"pulumi cancel --yes -s {stack}{in_folder(folder)}"
 
 
 def explain_failure(stack: str, stderr: str, exit_code: int, known_stacks: Sequence[str] = ()) -> str | None:

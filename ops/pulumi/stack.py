@@ -258,10 +258,10 @@ class PulumiStack:
         self._require_success("up", done, one_stream=True)
 
     def _locked(self, lock: StackLock) -> OpsError:
-        release = f"release its lock, then run this again: pulumi cancel --yes -s {self.name}."
+        release = f"release its lock, then run this again: {process.cancel(self.name, self.folder)}."
         if lock.is_left_over:
             return OpsError(
-                f"stack {self.name}: must not be locked (locked by {lock}, which has ended). {release.capitalize()}"
+                f"stack {self.name}: must not be locked (locked by {lock}, which has ended). R{release[1:]}"
             )
         return OpsError(
             f"stack {self.name}: somebody else's update must end within {self.lock_within_s:.0f} s (locked by {lock})."

@@ -30,6 +30,7 @@ from ops import verify
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pulumi import stack_file
+from ops.pulumi.process import in_folder
 from ops.recovery import kubernetes_access, mirror_context
 from ops.recovery.kubernetes_access import kubernetes, wait_until_ready
 from ops.recovery.mirror_context import MirrorContext
@@ -46,9 +47,9 @@ BreakGlass = Annotated[
 Log = Callable[[str], None]
 
 
-def reconcile_command(stack: str) -> str:
-    """Return the command with which Pulumi takes over what was changed without it."""
-    return f"pulumi up --refresh -s {stack}"
+def reconcile_command(stack: str, folder: Path = PROJECT) -> str:
+    """Return the command with which Pulumi takes over what was changed without it, in the folder of its project."""
+    return f"pulumi up --refresh -s {stack}{in_folder(folder)}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,6 +56,7 @@ from ops.recovery.operation import (
     Step,
     WithoutFence,
     Yes,
+    addressed,
     carry_out,
     default_report_dir,
     interruption_reported,
@@ -196,8 +197,9 @@ def command(
                 journal.begin("failover", options.kept(), gives_up=gives_up, steps=[step.name for step in steps])
             carry_out(steps, journal, say, work.lift_fence)
         done = failover_result.result(known, options, journal)
-        done = {**done, **({"reconcileWith": break_glass.reconcile_command(to)} if without_pulumi else {})}
-        show(as_json, done, lambda: failover_result.summary(done))
+        done = {**done, **({"reconcileWith": break_glass.reconcile_command(to, folder)} if without_pulumi else {})}
+        options_of_mirror = addressed(known.mirror, folder, without_pulumi=without_pulumi)
+        show(as_json, done, lambda: failover_result.summary(done, options_of_mirror))
         if failover_result.unsettled(done):
             raise typer.Exit(EXIT_FAILED)
 

@@ -79,8 +79,11 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
     }
 
 
-def summary(done: Mapping[str, Any]) -> RenderableType:
-    """Return what a finished failover has come to, for people."""
+def summary(done: Mapping[str, Any], options: str = "") -> RenderableType:
+    """Return what a finished failover has come to, for people.
+
+    `options` are those with which commands that are to be typed find the mirror, as `operation.addressed` returns them.
+    """
     topics = done.get("topics")
     what = f"for {format_names(topics)} " if topics else ""
     stranded, why = done["stranded"], done.get("strandedWhy")
@@ -106,7 +109,7 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
                 group, str(found["left"]), again, "unknown" if found["skipped"] is None else str(found["skipped"])
             )
         lines.append(grid)
-    lines += _notes(done)
+    lines += _notes(done, options)
     secret = done["clientsSecret"]
     text = (
         f"Applications find the target's properties in Secret {secret}." if secret else "No Secret tells applications."
@@ -117,8 +120,9 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     if why := done.get("pendingFence"):
         lines.append(
             Text(
-                f"! The source takes writes again once it is back. `python -m ops status --stack {done['stack']} "
-                f"--watch` and `failback` fence it as soon as it answers, and so does an `up` of its stack. {why}",
+                f"! The source takes writes again once it is back. `python -m ops status --stack {done['stack']}"
+                f"{options} --watch` and `failback` fence it as soon as it answers, and so does an `up` of its stack. "
+                f"{why}",
                 "yellow",
             )
         )
@@ -127,7 +131,7 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     return Group(*lines)
 
 
-def _notes(done: Mapping[str, Any]) -> list[Text]:
+def _notes(done: Mapping[str, Any], options: str) -> list[Text]:
     """What the table does not say of groups, a line each."""
     found = []
     if why := done["translationUnknown"]:
@@ -141,7 +145,7 @@ def _notes(done: Mapping[str, Any]) -> list[Text]:
     noted = {
         group: lines
         for group, each in done["groups"].items()
-        if (lines := _notes_of(group, each, done.get("exact"), done["stack"]))
+        if (lines := _notes_of(group, each, done.get("exact"), f"{shlex.quote(done['stack'])}{options}"))
     }
     # What may be skipped comes first: it is what somebody must do something about.
     urgent = sorted(noted, key=lambda group: not done["groups"][group]["mayBeSkipped"])
@@ -151,8 +155,8 @@ def _notes(done: Mapping[str, Any]) -> list[Text]:
     return found
 
 
-def _notes_of(group: str, each: Mapping[str, Any], exact: bool | None, stack: str) -> list[Text]:
-    """What the table does not say of one group, a line each."""
+def _notes_of(group: str, each: Mapping[str, Any], exact: bool | None, mirror: str) -> list[Text]:
+    """What the table does not say of one group, a line each; `mirror` is its stack, and options that name it."""
     found = []
     if missing := each["withoutPosition"]:
         found.append(
@@ -175,7 +179,7 @@ def _notes_of(group: str, each: Mapping[str, Any], exact: bool | None, stack: st
             Text(
                 f"! group {group}: it may skip records in front of its offset, of which the mirror has translated "
                 f"nothing ({stranded_records.named(skipped)}). Set it before its application starts: "
-                f"python -m ops offsets set --stack {shlex.quote(stack)} --group {shlex.quote(group)} --topic TOPIC "
+                f"python -m ops offsets set --stack {mirror} --group {shlex.quote(group)} --topic TOPIC "
                 "--partition PARTITION --offset OFFSET",
                 "red",
             )

@@ -115,12 +115,18 @@ def _command(journal: Journal, entry: Mapping[str, Any], stack: str, project: Pa
     options = entry["options"]
     words = ["python -m ops", entry["command"], "--to"]
     words += [str(options.get("to")), "--stack", stack] if entry["command"] == "failback" else [stack]
-    words += ["--mirror", journal.mirror]
-    words += ["--exact"] if options.get("exact") else []
-    words += ["--topic", shlex.quote(str(options["topic"]))] if options.get("topic") else []
-    words += ["--unplanned"] if options.get("path") == "unplanned" else []
-    words += ["--without-fence"] if options.get("withoutFence") else []
-    words += ["--break-glass"] if options.get("breakGlass") else []
+    more = ["--exact"] if options.get("exact") else []
+    more += ["--topic", shlex.quote(str(options["topic"]))] if options.get("topic") else []
+    more += ["--unplanned"] if options.get("path") == "unplanned" else []
+    more += ["--without-fence"] if options.get("withoutFence") else []
+    without_pulumi = bool(options.get("breakGlass"))
+    return " ".join(words) + addressed(journal.mirror, project, *more, without_pulumi=without_pulumi)
+
+
+def addressed(mirror: str, project: Path, *more: str, without_pulumi: bool = False) -> str:
+    """Return the options, each behind a space, by which a command finds a mirror wherever it is typed, and `more`."""
+    words = ["", "--mirror", shlex.quote(mirror), *more]
+    words += ["--break-glass"] if without_pulumi else []
     words += ["-C", shlex.quote(str(project.resolve()))] if project.resolve() != PROJECT else []
     return " ".join(words)
 

@@ -193,18 +193,24 @@ def test_an_up_waits_for_a_lock_until_its_deadline(
     clock = Clock()
     monkeypatch.setattr(stacks, "time", clock)
     locked(tmp_path, LOCKED.format(who="ann@laptop", pid=7), times=99)
-    message = r"must end within 12 s \(locked by ann@laptop, process 7, .*\)\. .*: pulumi cancel --yes -s stg\."
+    message = r"must end within 12 s \(locked by ann@laptop, process 7, .*\)\. .*: pulumi cancel --yes -s stg -C /.*\."
     with pytest.raises(OpsError, match=message):
         replace(stack, lock_within_s=12.0).up(None, lambda _: None)
     assert clock.now == 1012
 
 
-def test_an_up_does_not_wait_for_a_lock_whose_process_has_ended(stack: PulumiStack, tmp_path: Path) -> None:
+def test_an_up_does_not_wait_for_a_lock_whose_process_has_ended(
+    stack: PulumiStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mine = f"ann@{socket.gethostname()}"
     calls = locked(tmp_path, LOCKED.format(who=mine, pid=2**22 + 1), times=99)
-    with pytest.raises(OpsError, match=r"which has ended\)\. Release its lock, .*: pulumi cancel --yes -s stg\."):
+    message = r"which has ended\)\. Release its lock, .*: pulumi cancel --yes -s stg"
+    with pytest.raises(OpsError, match=rf"{message} -C {tmp_path}\.$"):
         stack.up(None, lambda _: None)
     assert len(words(calls)) == 1
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OpsError, match=rf"{message}\.$"):
+        stack.up(None, lambda _: None)
     both = "\n".join([LOCKED.format(who=mine, pid=2**22 + 1), LOCKED.format(who=mine, pid=os.getpid())])
     found = find_lock(both)
     assert found is not None
