@@ -80,11 +80,15 @@ class Stretch:
 
 @dataclass(slots=True)
 class Records:
-    """Offsets and digests of the records of one side from the first pair on; `complete`: up to the end of the range."""
+    """Offsets and digests of the records of one side from the first pair on.
+
+    `complete`: all up to the end of the range. `dropped`: there were more than are read at once.
+    """
 
     offsets: "array[int]" = field(default_factory=lambda: array("q"))
     digests: "array[int]" = field(default_factory=lambda: array("Q"))
     complete: bool = False
+    dropped: bool = False
 
     def add(self, offset: int, digest: int) -> None:
         """Take in the next record."""
@@ -237,7 +241,11 @@ class RecordComparison:
         # A consumer in front of the log's start gets neither a record nor a position as long as nothing is written.
         starts, ends = side.starts(places), side.ends(places, self._isolation)
         held = {tp: (max(start, starts.get(tp, 0)), min(end, ends.get(tp, 0))) for tp, (start, end) in wanted.items()}
-        return self._read(side, held)
+        found = self._read(side, held)
+        for tp, (_, end) in wanted.items():
+            # An open transaction ends the log early, or it does not reach so far any more.
+            found[tp].complete = found[tp].complete and (end == _ALL or end <= ends.get(tp, 0))
+        return found
 
     def _read(self, side: Cluster, wanted: Mapping[TopicPartition, tuple[int, int]]) -> dict[TopicPartition, Records]:
         found = {tp: Records() for tp in wanted}
@@ -263,7 +271,7 @@ class RecordComparison:
                     self._take(found[tp], message.offset() or 0, wanted[tp][1], record_digest(message))
             for at in consumer.position([ClientTopicPartition(*tp) for tp in left]):
                 tp = TopicPartition(at.topic, at.partition)
-                found[tp].complete = at.offset >= wanted[tp][1]
+                found[tp].complete = at.offset >= wanted[tp][1] and not found[tp].dropped
                 if found[tp].complete or len(found[tp].offsets) >= RECORDS_MAX:
                     left.discard(tp)
                     consumer.incremental_unassign([ClientTopicPartition(*tp)])
@@ -272,5 +280,9 @@ class RecordComparison:
 
     @staticmethod
     def _take(records: Records, offset: int, end: int, digest: int) -> None:
-        if offset < end and len(records.offsets) < RECORDS_MAX:
+        if offset >= end:
+            return
+        if len(records.offsets) < RECORDS_MAX:
             records.add(offset, digest)
+        else:
+            records.dropped = True
