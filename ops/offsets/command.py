@@ -16,12 +16,13 @@ from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, Text, guard, log, show, stderr
 from ops.errors import OpsError
 from ops.offsets import current_offsets, entries, offset_plan
-from ops.offsets.entries import Entry
+from ops.offsets.entries import Entry, EntryFile
 from ops.offsets.offset_plan import OffsetSelection, Origin, exact_offsets
 from ops.recovery import break_glass, mirror_context
 from ops.recovery.break_glass import BreakGlass
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import default_report_dir, require_yes
+from ops.verify import label_of
 
 Side = Literal["source", "target"]
 Stack = Annotated[str, typer.Option("--stack", "-s", help="Stack that declares the mirror.")]
@@ -128,8 +129,11 @@ def translate_command(
         options = entries.of_options(topic or [], partition or [], offset or []) if topic or partition or offset else []
         if bool(options) == (file is not None):
             raise OpsError("translate: --topic, --partition and --offset, or --file must be given, not both.")
-        wanted = _entries(file, side) if file is not None else options
+        held = _read(file, side) if file is not None else None
+        wanted = held.entries if held is not None else options
         known = mirror_context.load(stack, mirror, os.environ, folder)
+        if file is not None and held is not None:
+            _require_same_mirror(file, held, known)
         tp = report_dir or default_report_dir("offsets", known)
         outcome = current_offsets.translate(known, side, wanted, tp, os.environ, log)
         _warn(outcome.faults)
@@ -200,8 +204,10 @@ def import_command(
     Shows a plan and asks. All of it is checked first: when one offset is wrong, none is set.
     """
     with guard(as_json, debug, VerificationError):
-        wanted = entries.by_group(_entries(file, on), group or [])
+        held = _read(file, on)
+        wanted = entries.by_group(held.entries, group or [])
         known = mirror_context.load(stack, mirror, os.environ, folder)
+        _require_same_mirror(file, held, known)
         cluster = _connect(known, on)
         planned = offset_plan.plan(known, cluster, on, wanted)
         complete = _carry_out(cluster, planned, yes=yes, dry_run=dry_run, as_json=as_json)
@@ -301,14 +307,25 @@ def _other(side: Side) -> Side:
     return "target" if side == "source" else "source"
 
 
-def _entries(file: Path, side: Side) -> list[Entry]:
+def _read(file: Path, side: Side) -> EntryFile:
     found = entries.read(file)
     if found.side not in (None, side):
         raise OpsError(
             f"file {file}: must hold offsets of the {side} (got side {found.side}). Translate them first: "
             f"python -m ops offsets translate --from {found.side} --file {file} --out OTHER."
         )
-    return found.entries
+    return found
+
+
+def _require_same_mirror(file: Path, found: EntryFile, known: MirrorContext) -> None:
+    """Raise OpsError if a file names another stack or mirror: its offsets are of other clusters."""
+    stack, mirror = found.stack or known.stack, found.mirror or known.mirror
+    if (label_of(stack), mirror) != (known.label, known.mirror):
+        raise OpsError(
+            f"file {file}: must hold offsets of mirror {known.mirror} of stack {known.stack} (got mirror {mirror} of "
+            f"stack {stack}). Offsets of other clusters are of other records here. Give "
+            f"--stack {stack} --mirror {mirror}, or a file of this mirror."
+        )
 
 
 def _write(out: Path, side: Side, found: Sequence[Entry], known: MirrorContext) -> None:

@@ -38,10 +38,12 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryFile:
-    """The entries of a file; `side` is the cluster that its offsets are of, None if the file does not name it."""
+    """The entries of a file. `side` is the cluster that its offsets are of; None is what the file does not name."""
 
     entries: list[Entry]
     side: str | None = None
+    stack: str | None = None
+    mirror: str | None = None
 
 
 def of_options(topics: Sequence[str], partitions: Sequence[int], offsets: Sequence[int]) -> list[Entry]:
@@ -69,15 +71,18 @@ def read(file: Path) -> EntryFile:
     except (OSError, UnicodeDecodeError) as error:
         raise OpsError(f"file {file}: must be readable text (got {error}).") from None
     problems: list[str] = []
-    side, rows = _of_json(file, text) if text.lstrip().startswith(("{", "[")) else (None, _of_csv(text))
+    facts, rows = _of_json(file, text) if text.lstrip().startswith(("{", "[")) else ({}, _of_csv(text))
     entries = [_entry(where, row, problems) for where, row in rows]
+    side, names = facts.get("side"), {key: facts.get(key) for key in ("stack", "mirror")}
     if side not in (None, *SIDES):
         problems.append(f"side must be source or target (got {side!r})")
+    wrong = {key: name for key, name in names.items() if name is not None and not _text(name)}
+    problems += [f"{key} must be a name, or be left out (got {name!r})" for key, name in wrong.items()]
     if not rows:
         problems.append("must hold a position (got none)")
     if problems:
         raise OpsError("\n".join(f"file {file}: {problem}." for problem in problems))
-    return EntryFile(entries=[entry for entry in entries if entry is not None], side=side)
+    return EntryFile(entries=[entry for entry in entries if entry is not None], side=side, **names)
 
 
 def write(file: Path, side: str, entries: Sequence[Entry], facts: Mapping[str, Any]) -> None:
@@ -161,16 +166,16 @@ def _of_csv(text: str) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def _of_json(file: Path, text: str) -> tuple[str | None, list[tuple[str, Any]]]:
+def _of_json(file: Path, text: str) -> tuple[Mapping[str, Any], list[tuple[str, Any]]]:
     try:
         document = json.loads(text)
     except ValueError as error:
         raise OpsError(f"file {file}: must hold JSON or lines of topic,partition,offset ({error}).") from None
-    side = document.get("side") if isinstance(document, dict) else None
     rows = document.get("positions") if isinstance(document, dict) else document
     if not isinstance(rows, list):
         raise OpsError(f"file {file}: positions must be a list (got {type(rows).__name__}).")
-    return side, [(f"positions[{number}]", row) for number, row in enumerate(rows)]
+    facts = document if isinstance(document, dict) else {}
+    return facts, [(f"positions[{number}]", row) for number, row in enumerate(rows)]
 
 
 def _entry(where: str, row: Any, problems: list[str]) -> Entry | None:

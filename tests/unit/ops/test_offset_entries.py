@@ -58,6 +58,7 @@ def test_every_wrong_line_is_reported(tmp_path: Path) -> None:
     [
         ("", "must hold a position"),
         ("{", "must hold JSON or lines"),
+        ('{"stack": 5, "positions": []}', r"stack must be a name, or be left out \(got 5\)"),
         ('{"positions": 1}', "positions must be a list"),
         ('{"side": "left", "positions": []}', "side must be source or target"),
         ('[{"topic": "items", "partition": true, "offset": 1}]', r"positions\[0\] must be"),

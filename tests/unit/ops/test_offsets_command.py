@@ -279,6 +279,25 @@ def test_offsets_of_the_other_side_are_not_imported(made_up: MadeUpPair, tmp_pat
     assert not made_up.target_cluster.commits
 
 
+@pytest.mark.parametrize(("key", "other"), [("stack", "prod"), ("mirror", "mm3")])
+def test_a_file_of_another_mirror_is_neither_imported_nor_translated(
+    made_up: MadeUpPair, tmp_path: Path, key: str, other: str
+) -> None:
+    file = tmp_path / "kept.json"
+    document("export", "--out", str(file))
+    file.write_text(json.dumps({**json.loads(file.read_text()), key: other}))
+    found = {"stack": "stg", "mirror": "mm2", key: other}
+    for command in (["import", "--yes"], ["translate", "--from", "target"]):
+        message = document(*command, "--file", str(file), code=2)["error"]
+        assert f"file {file}: must hold offsets of mirror mm2 of stack stg" in message
+        assert f"(got mirror {found['mirror']} of stack {found['stack']})" in message
+        assert f"--stack {found['stack']} --mirror {found['mirror']}" in message
+    assert not made_up.target_cluster.commits
+    assert not made_up.asked
+    file.write_text(json.dumps({**json.loads(file.read_text()), "stack": "acme/rt-inventory/stg", "mirror": "mm2"}))
+    document("import", "--file", str(file))
+
+
 def test_a_table_is_shown_to_people(made_up: MadeUpPair) -> None:
     shown = run("show")
     assert shown.exit_code == 0
