@@ -133,15 +133,18 @@ def plan(
             now = known[group].get(TopicPartition(topic, partition))
             changes.append(Change(group=group, topic=topic, partition=partition, now=now, wanted=near))
     if problems or outside:
-        rest = [f"and {len(outside) - PROBLEMS_NAMED} more positions."] if len(outside) > PROBLEMS_NAMED else []
-        raise OpsError("\n".join([*problems, *outside[:PROBLEMS_NAMED], *rest, "Nothing was set."]))
+        raise _nothing_set(problems, outside)
     found = Plan(side=side, cluster=alias, changes=tuple(changes), left=left, notes=tuple(more))
     return found if side == "source" else _with_moved(pair, cluster, found)
 
 
 def carry_out(cluster: Cluster, wanted: Plan) -> None:
-    """Set the offsets of the plan; raises OpsError that names the groups that were set. It is safe to repeat."""
+    """Set the offsets of the plan; raises OpsError that names the groups that were set. It is safe to repeat.
+
+    If a group has moved since the plan was made, nothing is set: what it has read since would be read again.
+    """
     group_offsets.require_inactive(cluster, wanted.groups)
+    _require_unmoved(cluster, wanted)
     done: list[str] = []
     try:
         for group, _ in group_offsets.commit_each(cluster, wanted.groups.items()):
@@ -158,6 +161,27 @@ def carry_out(cluster: Cluster, wanted: Plan) -> None:
             f"Interrupted. Set by now: {_names(done)}, perhaps others, for several are set at the same time. Run the "
             "same command again: it sets what is left."
         ) from None
+
+
+def _require_unmoved(cluster: Cluster, wanted: Plan) -> None:
+    known = cluster.group_offsets(wanted.groups)
+    moved = []
+    for one in wanted.changes:
+        at = known[one.group].get(TopicPartition(one.topic, one.partition))
+        if at not in (one.now, one.wanted):
+            moved.append(
+                f"group {one.group} on {one.topic}-{one.partition}: has moved since the plan (got "
+                f"{format_offset(at)}, planned from {format_offset(one.now)} to {one.wanted})."
+            )
+    if moved:
+        problem = f"cluster {cluster.side.alias}: groups must not move while their offsets are set. Run this again."
+        raise _nothing_set([problem], moved)
+
+
+def _nothing_set(problems: Sequence[str], positions: Sequence[str]) -> OpsError:
+    more = len(positions) - PROBLEMS_NAMED
+    rest = [f"and {more} more positions."] if more > 0 else []
+    return OpsError("\n".join([*problems, *positions[:PROBLEMS_NAMED], *rest, "Nothing was set."]))
 
 
 def _names(groups: Sequence[str]) -> str:

@@ -1,10 +1,9 @@
 """The commands about offsets: what is shown and set, what is refused, and that all is refused together."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,11 +15,15 @@ from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.cli import app
 from ops.errors import OpsError
-from ops.offsets import offset_plan
+from ops.offsets import command, offset_plan
+from ops.offsets.offset_plan import Change, Plan
 from ops.recovery import group_offsets
 
 from ...support.offset_clusters import SECRET, MadeUpPair
 from ...support.recovery_pair import Side
+
+PARTITION = TopicPartition("items", 0)
+POSITIONS = ["-t", "items", "-p", "0", "-o", "70", "-p", "1", "-o", "30"]
 
 
 @pytest.fixture
@@ -242,6 +245,25 @@ def test_that_the_mirror_would_undo_it_is_reported(made_up: MadeUpPair) -> None:
     assert "will move orders on items-0 to 45 forward again" in note
 
 
+def test_a_group_that_moves_while_the_question_is_on_the_screen_is_not_set_back(
+    made_up: MadeUpPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its application began, read on, committed and ended meanwhile. A position that is right by then is none."""
+    made_up.target_cluster.groups["bills"] = {TopicPartition("items", 1): 3}
+    held = made_up.target_cluster.groups["orders"]
+
+    def asked(*_: object) -> None:
+        held.update({TopicPartition("items", 0): 95, TopicPartition("items", 1): 30})
+
+    monkeypatch.setattr(command, "require_yes", asked)
+    message = document("set", "-g", "orders", "-g", "bills", *POSITIONS, code=2)["error"]
+    assert "cluster es-target: groups must not move while their offsets are set." in message
+    assert "group orders on items-0: has moved since the plan (got 95, planned from 40 to 70)." in message
+    assert "items-1" not in message
+    assert message.endswith("Nothing was set.")
+    assert not made_up.target_cluster.commits
+
+
 def test_what_is_exported_is_imported(made_up: MadeUpPair, tmp_path: Path) -> None:
     made_up.target_cluster.groups["bills"] = {TopicPartition("items", 1): 3}
     for name in ("kept.json", "kept.csv"):
@@ -287,8 +309,8 @@ def test_a_file_of_another_mirror_is_neither_imported_nor_translated(
     document("export", "--out", str(file))
     file.write_text(json.dumps({**json.loads(file.read_text()), key: other}))
     found = {"stack": "stg", "mirror": "mm2", key: other}
-    for command in (["import", "--yes"], ["translate", "--from", "target"]):
-        message = document(*command, "--file", str(file), code=2)["error"]
+    for arguments in (["import", "--yes"], ["translate", "--from", "target"]):
+        message = document(*arguments, "--file", str(file), code=2)["error"]
         assert f"file {file}: must hold offsets of mirror mm2 of stack stg" in message
         assert f"(got mirror {found['mirror']} of stack {found['stack']})" in message
         assert f"--stack {found['stack']} --mirror {found['mirror']}" in message
@@ -308,6 +330,16 @@ def test_a_table_is_shown_to_people(made_up: MadeUpPair) -> None:
     assert "from the source to the target" in run("translate", "-t", "items", "-p", "0", "-o", "5").stdout
 
 
+def side_without_positions() -> Any:
+    return Side("es-tgt", {PARTITION: 10}, {})
+
+
+def plan_from_nothing(wanted: Mapping[str, int]) -> Plan:
+    """Sets groups that have no position yet."""
+    changes = (Change(group=group, topic="items", partition=0, now=None, wanted=at) for group, at in wanted.items())
+    return Plan(side="target", cluster="es-tgt", changes=tuple(changes))
+
+
 def test_who_interrupts_a_set_learns_which_groups_were_set(monkeypatch: pytest.MonkeyPatch) -> None:
     def commit_each(_: Any, wanted: Any) -> Iterator[tuple[str, Any]]:
         yield next(iter(wanted))
@@ -315,17 +347,16 @@ def test_who_interrupts_a_set_learns_which_groups_were_set(monkeypatch: pytest.M
 
     monkeypatch.setattr(group_offsets, "commit_each", commit_each)
     monkeypatch.setattr(group_offsets, "require_inactive", lambda *_: None)
-    wanted: Any = SimpleNamespace(groups={"orders": {}, "till": {}, "web": {}})
+    wanted = plan_from_nothing({"orders": 1, "till": 1, "web": 1})
     with pytest.raises(
         OpsError, match=r"Interrupted\. Set by now: orders, perhaps others, .* Run the same command again"
     ):
-        offset_plan.carry_out(None, wanted)  # type: ignore[arg-type]  # nothing is asked of the cluster
+        offset_plan.carry_out(side_without_positions(), wanted)
 
 
 def test_many_groups_are_read_set_and_read_back_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one is refused, those are named that stand where they were to be set."""
-    tp = TopicPartition("items", 0)
-    cluster: Any = Side("es-tgt", {tp: 10}, {})
+    cluster = side_without_positions()
     reads, send, commits_of = list[int](), cluster.admin.alter_consumer_group_offsets, group_commits.read
 
     def read_commits(cluster: Any, groups: Any) -> Any:
@@ -342,10 +373,10 @@ def test_many_groups_are_read_set_and_read_back_together(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(cluster, "group_offsets", group_offsets_of)
     monkeypatch.setattr(group_commits, "read", read_commits)
-    wanted: Any = SimpleNamespace(groups={f"g{number:03}": {tp: 1 + number % 9} for number in range(300)})
+    wanted = plan_from_nothing({f"g{number:03}": 1 + number % 9 for number in range(300)})
     offset_plan.carry_out(cluster, wanted)
     assert cluster.held == wanted.groups
-    assert len(reads) == 4
+    assert reads == [300, 200, 200, 100, 100], "all of them before the first is set"
     cluster.held.clear()
     monkeypatch.setattr(cluster.admin, "alter_consumer_group_offsets", set_offsets)
     with pytest.raises(OpsError, match=r"group g210 must be set .* It has members") as caught:
