@@ -1,7 +1,8 @@
 """KafkaMirrorMaker2, in the shape of each API version, and the topics that it copies, makes or leaves out.
 
 v1 has one `target` and in every mirror a `source`; v1beta2 has a list of `clusters`, and mirrors and `connectCluster`
-that name them by alias. v1 has no heartbeat connector; v1beta2 also knows the older names of the exclude patterns.
+that name them by alias. v1 has no heartbeat connector and no `pause`; v1beta2 also knows the older names of the
+exclude patterns.
 
 MirrorMaker makes its own topics compacted and never copies them. Up to Kafka 3.9 it takes every name that ends in
 `.internal` or `-internal` for internal, later only names like its own (Kafka's ReplicationPolicy). Connect's three are
@@ -66,6 +67,7 @@ class ReplicationFlow:
     target: Props
     mirror: Props
     has_heartbeats: bool
+    has_pause: bool
 
     @property
     def aliases(self) -> tuple[str, str]:
@@ -143,6 +145,7 @@ def replication_flows(type_: str, props: Props) -> list[ReplicationFlow]:
                 target=target,
                 mirror=mirror,
                 has_heartbeats=not is_v1(type_),
+                has_pause=not is_v1(type_),
             )
         )
     return found
@@ -172,11 +175,17 @@ def cluster_endpoints(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
 
 
 def is_running(props: Props, flow: ReplicationFlow) -> bool:
-    """Whether the mirror copies topics now. A reverse direction may lie stopped, ready for the way back."""
+    """Whether the mirror copies topics now. A reverse direction may lie stopped, ready for the way back.
+
+    Strimzi reads `pause` only where no `state` is set.
+    """
     connector = flow.mirror.get(SOURCE)
     if connector is None or whole(within(props, "spec", "replicas")) == 0:
         return False
-    return text(within(connector, "state")) not in _NOT_RUNNING and not flag(within(connector, "pause"), False)
+    state = text(within(connector, "state"))
+    if state is not None:
+        return state not in _NOT_RUNNING
+    return not (flow.has_pause and flag(within(connector, "pause"), False))
 
 
 def connect_cluster(type_: str, props: Props) -> tuple[str, Props]:

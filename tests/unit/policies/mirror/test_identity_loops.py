@@ -211,7 +211,14 @@ def test_a_direction_that_does_not_run_passes(shape: str) -> None:
     kit.flow(west)["sourceConnector"] |= {"state": "running", "pause": False}
     assert len(kit.judge_stack(POLICY, [east, west])) == 1
     kit.flow(west)["sourceConnector"] |= {"pause": True}
-    assert kit.judge_stack(POLICY, [east, west], disjointDirections=True) == []
+    assert len(kit.judge_stack(POLICY, [east, west])) == 1
+
+
+def test_pause_counts_without_a_state_where_the_version_has_it() -> None:
+    for shape in kit.SHAPES:
+        east, west = both_ways(shape)
+        kit.flow(west)["sourceConnector"] |= {"pause": True}
+        assert len(kit.judge_stack(POLICY, [east, west])) == (shape == kit.V1)
 
 
 def test_mirrors_of_one_name_in_two_namespaces_are_two() -> None:
