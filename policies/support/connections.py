@@ -100,10 +100,23 @@ def _host_and_port(server: str) -> tuple[str, str]:
     return (host, port) if port.isdigit() else (server.lower(), "")
 
 
+# Services that Strimzi makes for a cluster: one for each listener, and one without an address for the brokers' own names.
+_OF_STRIMZI = re.compile(
+    r"(?:([^.:]+)-kafka(?:-[a-z0-9]+)?-bootstrap|(?:[^.:]+\.)?([^.:]+)-kafka-brokers)(?:\.([^.:]+)(?:\.svc)?)?"
+)
+
+
 def _in_one_spelling(server: str, props: Props) -> str:
-    """`Kafka-bootstrap.ns.svc.cluster.local:9093` is `kafka-bootstrap.ns.svc`: a service belongs to one cluster."""
+    """`Kafka-bootstrap.ns.svc.cluster.local:9093` is `kafka-bootstrap.ns.svc`: a service belongs to one cluster.
+
+    A cluster of Strimzi's has several, and is `<cluster>-kafka-bootstrap` by each of them.
+    """
     host, port = _host_and_port(server)
     host = host.removesuffix(".").removesuffix(".cluster.local")
+    of_strimzi = _OF_STRIMZI.fullmatch(host)
+    if of_strimzi:
+        cluster = of_strimzi[1] or of_strimzi[2]
+        return f"{cluster}-kafka-bootstrap.{of_strimzi[3] or namespace(props)}.svc"
     if not re.search(r"[.:]", host):
         host = f"{host}.{namespace(props)}.svc"
     return host if host.endswith(".svc") else f"{host}:{port}"

@@ -40,6 +40,23 @@ def test_no_host_matches_nothing_and_a_broken_pattern_matches_no_host() -> None:
         ("[2001:db8::1]:9093", "[2001:db8::2]:9093", False),
         ("[2001:db8::1]:9093", "[2001:DB8::1]:9093", True),
         ("a.example.com:9093", "a.example.com:9094", False),
+        *(
+            (other, "x-kafka-bootstrap.ns.svc:9093", True)
+            for other in (
+                "x-kafka-bootstrap.ns:9093",
+                "x-kafka-brokers.ns.svc:9093",
+                "x-kafka-external-bootstrap.ns.svc.cluster.local:9094",
+                "x-kafka-0.x-kafka-brokers.ns.svc:9093",
+                "x-dual-0.x-kafka-brokers.ns:9093",
+            )
+        ),
+        ("x-kafka-brokers", "x-dual-0.x-kafka-brokers.here.svc:9093", True),
+        ("x-kafka-bootstrap.ns:9093", "x-kafka-bootstrap.here.svc:9093", False),
+        ("x-kafka-bootstrap.ns:9093", "y-kafka-brokers.ns:9093", False),
+        ("x-kafka-kafka-bootstrap.ns:9093", "x-kafka-bootstrap.ns:9093", False),
+        ("kafka.ns:9093", "kafka.ns.svc:9093", False),
+        ("x-kafka-bootstrap.ns.example.com:9093", "x-kafka-bootstrap.ns.svc:9093", False),
+        ("x.ns.svc:9093", "x-kafka-bootstrap.ns.svc:9093", False),
     ],
 )
 def test_clusters_are_reported_apart_by_host_and_port(servers: str, other: str, same: bool) -> None:
