@@ -160,7 +160,7 @@ def listed(cluster: "Cluster", unlisted: dict[str, str] | None, *, leaders: bool
         cluster.refusals.call(_LIST, errors[0], None)
     if unlisted is None:
         return found
-    lost = _lost_partitions(cluster) if leaders and not errors else ""
+    lost = lost_partitions(cluster) if leaders and not errors else ""
     reason = _reason(cluster, _LIST, errors[0]) if errors else lost
     known = unlisted.get("", "")
     if reason not in known:
@@ -177,8 +177,11 @@ def _listed(cluster: "Cluster", within_s: float) -> tuple[list[Any], list[KafkaE
     return list(answer.valid), [KafkaException(error) for error in answer.errors if error.code() not in DENIED]
 
 
-def _lost_partitions(cluster: "Cluster") -> str:
-    """Return which partitions of `__consumer_offsets` have no leader, "" if none is known: not every user may ask."""
+def lost_partitions(cluster: "Cluster") -> str:
+    """Return which partitions of `__consumer_offsets` have no leader, "" if none is known: not every user may ask.
+
+    No broker lists the groups whose offsets are there.
+    """
     asked = TopicCollection([_OFFSETS_TOPIC])
     future = cluster.admin.describe_topics(asked, request_timeout=cluster.call_within_s)[_OFFSETS_TOPIC]
     try:

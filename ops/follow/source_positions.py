@@ -17,6 +17,8 @@ from ops.follow.position import Position
 
 MISSING_AT_ONCE = in_flight.IN_FLIGHT
 """Groups that a round asks for though they are not listed any more: if nobody answers, it takes one deadline longer."""
+LEADERS_EVERY = 10
+"""Rounds after which it asks again whether groups cannot be listed: that is one more request, and rounds are short."""
 
 
 @dataclass
@@ -34,16 +36,22 @@ class SourcePositions:
     """Why groups were not read in this round."""
     _unread: set[str] = field(default_factory=set)
     _is_answered: bool = False
+    _lost: str = ""
+    _left: int = 0
 
     def read(self) -> list[str]:
         """Read the offsets of all groups; return why some may be missing. Raises ClusterError if nothing answers.
 
         A group that is not listed any more is forgotten once its coordinator answers that it has no offsets: it may be
-        one whose partition of `__consumer_offsets` has no leader.
+        one whose partition of `__consumer_offsets` has no leader. Of such a group that was never read only that
+        partition is known, for which the first of `LEADERS_EVERY` rounds asks.
         """
         self._unread, self.errors, self._is_answered = {*self.by_group}, {}, False
         unlisted: dict[str, str] = {}
         listed = set(filter(self.carries_group, self.source.group_states(unlisted, leaders=False)))
+        self._left -= 1
+        if self._left < 0 and not unlisted:
+            self._lost, self._left = group_commits.lost_partitions(self.source), LEADERS_EVERY - 1
         missing = [] if unlisted else sorted(self._unread - listed)[:MISSING_AT_ONCE]
         for group, offsets in group_commits.answers(
             self.source, [*sorted(listed), *missing], self.errors, stable=False
@@ -53,7 +61,7 @@ class SourcePositions:
             self.by_group[group] = dict(self._moved(self.by_group.get(group, {}), offsets))
             if not self.by_group[group] and group not in listed:
                 del self.by_group[group]
-        return [*unlisted.values(), *map(str, self.errors.values())]
+        return [*unlisted.values(), *([self._lost] if self._lost else []), *map(str, self.errors.values())]
 
     @property
     def failure(self) -> ClusterError | None:

@@ -324,10 +324,14 @@ def committed(
 ) -> list[Entry]:
     """Return the positions of groups on one side in topics of the mirror: of those named, else of all it carries.
 
-    `held_only`: only in partitions that hold records. Raises OpsError that names each group without a position.
+    `held_only`: only in partitions that hold records. Raises OpsError that names each group without a position, and
+    where none is named and some may not be listed.
     """
     mirror = pair.request.mirror
-    names = list(groups) or sorted(group for group in cluster.group_states() if mirror.carries_group(group))
+    unlisted: dict[str, str] = {}
+    names = list(groups) or sorted(filter(mirror.carries_group, cluster.group_states(unlisted)))
+    if unlisted:
+        raise OpsError(f"{'; '.join(unlisted.values())} Or name the groups that are meant: --group.")
     entries = [
         Entry(group=group, topic=topic, partition=partition, offset=offset)
         for group, offsets in cluster.group_offsets(names).items()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from kafka import checkpoints
+from kafka import checkpoints, group_commits
 from kafka.checkpoints import CheckpointHistory, OffsetTranslation
 from kafka.topic_partition import TopicPartition
 from ops.follow import follower
@@ -60,10 +60,12 @@ class Followed:
         self.ids = {"source": "1", "target": "1"}
         self.claimed: dict[tuple[str, str, int], CheckpointHistory] = {}
         self.missing: set[int] = set()
+        self.lost, self.asked_for_leaders = "", 0
         self.target.topic_reader = lambda _: self
         self.exists, self._taken = True, 0
         monkeypatch.setattr(follower, "topic_ids", lambda side, names: dict.fromkeys(names, self.ids[side.side.role]))
         monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: OffsetTranslation(checkpoints=self.claimed))
+        monkeypatch.setattr(group_commits, "lost_partitions", self._lost_partitions)
         self.records = MadeUpRecords(self.source, self.target, self.mirror)
         self.follower = self.started()
 
@@ -110,6 +112,11 @@ class Followed:
         self.target.held.setdefault(group, {})[ITEMS] = offset
         self.target.metadata[group, ITEMS] = metadata
         self.target.states[group] = state
+
+    def _lost_partitions(self, side: Any) -> str:
+        assert side is self.source
+        self.asked_for_leaders += 1
+        return self.lost
 
     def round(self) -> dict[str, int]:
         """One round; return the states that positions are in."""

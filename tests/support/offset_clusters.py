@@ -24,13 +24,17 @@ SECRET = "very-secret-4711"
 
 @dataclass
 class MadeUpCluster:
-    """What the commands ask of a cluster. `logs` are start and end by partition, `members` groups that have some."""
+    """What the commands ask of a cluster. `logs` are start and end by partition, `members` groups that have some.
+
+    `lost` is why some groups may not be listed.
+    """
 
     role: str
     logs: dict[TopicPartition, tuple[int, int]]
     groups: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
     members: set[str] = field(default_factory=set)
     commits: list[str] = field(default_factory=list)
+    lost: str = ""
 
     def __post_init__(self) -> None:
         self.side: Any = type("Side", (), {"alias": f"es-{self.role}", "role": self.role, "user": "reader"})()
@@ -48,7 +52,9 @@ class MadeUpCluster:
     def ends(self, topic_partitions: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
         return {tp: self.logs[tp][1] for tp in topic_partitions}
 
-    def group_states(self, *_: object, **__: object) -> dict[str, str]:
+    def group_states(self, unlisted: dict[str, str] | None = None, **_: object) -> dict[str, str]:
+        if self.lost and unlisted is not None:
+            unlisted[""] = self.lost
         return {group: "STABLE" if group in self.members else "EMPTY" for group in self.groups}
 
     def group_offsets(

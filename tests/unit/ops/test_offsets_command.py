@@ -291,6 +291,15 @@ def test_an_export_of_one_group_is_for_kafkas_own_tool(made_up: MadeUpPair, tmp_
     assert message.count("group must be given") == 3
 
 
+def test_groups_that_cannot_be_listed_are_not_left_out_of_an_export(made_up: MadeUpPair, tmp_path: Path) -> None:
+    file = tmp_path / "kept.json"
+    made_up.target_cluster.lost = "target es-target: __consumer_offsets-1 has no leader. Start the brokers."
+    message = document("export", "--out", str(file), code=2)["error"]
+    assert message == f"{made_up.target_cluster.lost} Or name the groups that are meant: --group."
+    assert not file.exists()
+    assert document("export", "--group", "orders", "--out", str(file))["groups"] == ["orders"]
+
+
 def test_offsets_of_the_other_side_are_not_imported(made_up: MadeUpPair, tmp_path: Path) -> None:
     file = tmp_path / "kept.json"
     document("export", "--on", "source", "--out", str(file))

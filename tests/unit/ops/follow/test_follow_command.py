@@ -59,6 +59,13 @@ def test_one_round_in_which_a_group_was_not_read_fails(ready: Followed, monkeypa
     assert "source: cannot list all consumer groups" in done.stderr
 
 
+def test_one_round_in_which_a_group_could_not_be_listed_fails(ready: Followed) -> None:
+    ready.lost = "source: __consumer_offsets-1 has no leader"
+    done = CliRunner().invoke(app, ["follow", "--once"])
+    assert done.exit_code == 1
+    assert ready.lost in done.stderr
+
+
 def test_a_pod_gets_the_outputs_as_a_file_and_the_secrets_as_variables(
     ready: Followed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from kafka.topic_partition import TopicPartition
 from ops.follow import client_renewal
 from ops.follow.client_renewal import RENEWED_AFTER_S
 from ops.follow.position import Position
+from ops.follow.source_positions import LEADERS_EVERY
 from tests.support.followed_sides import ORDERS, Followed
 from tests.unit.kafka import test_offset_syncs as simulated
 
@@ -80,6 +81,29 @@ def test_a_group_that_was_not_listed_is_unknown_until_it_is(followed: Followed, 
     assert followed.round() == {"exact": 1, "unknown": 1}
     unread.listed_only = None
     assert followed.round() == {"exact": 2}
+
+
+def test_that_some_groups_cannot_be_listed_is_a_problem_of_the_first_round_until_it_is_over(followed: Followed) -> None:
+    """Of a group that was never read nothing else is known."""
+    followed.copies((simulated.RECORD, 40))
+    followed.stands(30)
+    followed.lost = "source: __consumer_offsets-1 has no leader"
+    followed.round()
+    problems = [followed.follower.round().problems for _ in range(LEADERS_EVERY - 1)]
+    assert problems == [(followed.lost,)] * (LEADERS_EVERY - 1)
+    assert followed.asked_for_leaders == 1
+    followed.lost = ""
+    assert followed.follower.round().problems == ()
+    assert followed.asked_for_leaders == 2
+
+
+def test_what_has_no_leader_is_not_asked_while_a_broker_does_not_answer(followed: Followed, unread: Unread) -> None:
+    before, unread.listed_only = followed.asked_for_leaders, {"stock"}
+    for _ in range(2 * LEADERS_EVERY):
+        assert followed.follower.round().problems == ("source: cannot list all consumer groups",)
+    unread.listed_only, followed.lost = None, "source: __consumer_offsets-1 has no leader"
+    assert followed.follower.round().problems == (followed.lost,)
+    assert followed.asked_for_leaders == before + 1
 
 
 @pytest.mark.usefixtures("unread")
