@@ -116,17 +116,21 @@ def beginnings(pattern: str) -> list[Beginning]:
 
 
 def alternatives(pattern: str) -> list[str]:
-    """The pattern's alternatives, as they are written; none for a pattern that Java refuses."""
+    """The pattern's alternatives, as they are written; none for a pattern that Java refuses.
+
+    Where a quotation cannot be cut, they are what Java reads: one may begin within an escape.
+    """
     rest = "|".join(parts(pattern))
     try:
         found = tokens(rest)
     except MistakeError:
         return []
-    written = []
-    for alternative in _split(found):
-        read = "".join(token.java for token in alternative)
+    written, reads = [], ["".join(token.java for token in alternative) for alternative in _split(found)]
+    for read in reads:
         ends = [*(each.start() for each in re.finditer(r"\|", rest)), len(rest)]
-        end = next(each for each in ends if without_quotations(rest[:each]) == read)
+        end = next((each for each in ends if without_quotations(rest[:each]) == read), None)
+        if end is None:
+            return [each for each in reads if each]
         written.append(rest[:end])
         rest = rest[end + 1 :]
     return [each for each in written if each]
@@ -135,7 +139,7 @@ def alternatives(pattern: str) -> list[str]:
 def with_dots_escaped(expression: str) -> str:
     r"""The expression with a backslash before every dot that is neither escaped nor repeated: `a\.b.*` for `a.b.*`."""
     found = tokens(expression)
-    followed = zip(found, (*found[1:], None), strict=True)
+    followed = zip(found, (*found, None)[1:], strict=True)
     return "".join(
         rf"\{token.java}" if token.java == "." and (after is None or after.kind is not Kind.REPEAT) else token.java
         for token, after in followed

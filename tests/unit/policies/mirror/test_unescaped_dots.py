@@ -107,3 +107,10 @@ def test_what_is_unknown_hides_no_other_mirror_and_no_other_topic() -> None:
     topic.spec["topicName"] = UNKNOWN_STRING_VALUE
     mirrors = [unknown, topic, mirror_with(kit.V1, "items.inventory")]
     assert kit.judge_stack(POLICY, mirrors, sourceTopics=["items.inventory", "items-inventory"]) == [ITEMS]
+
+
+@pytest.mark.parametrize("pattern", [r"items|\Q\E", r"\Qa.b\E|\Q\E|c", r"\c\Q|a"])
+def test_quotations_that_are_empty_or_within_an_escape_pass(pattern: str) -> None:
+    mirror = kit.mirror(kit.V1)
+    kit.flow(mirror)["topicsPattern"] = pattern
+    assert kit.judge_stack(POLICY, [mirror, kit.topic(kit.V1, "items")]) == []

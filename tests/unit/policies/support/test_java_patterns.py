@@ -16,6 +16,7 @@ from policies.support.java_patterns import (
     parts,
     samples,
     selects,
+    with_dots_escaped,
 )
 
 
@@ -159,3 +160,17 @@ def test_alternatives_are_reported_as_they_are_written() -> None:
 
 def test_samples_are_what_patterns_spell_out_and_begin_with() -> None:
     assert samples(["items", r"items|orders\..*", ""]) == ["items", "orders.", "orders.x", "orders.1"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "read"),
+    [
+        (r"items|\Q\E", ["items", r"\Q\E"]),
+        (r"\Qa.b\E|\Q\E|c.d", [r"\Qa.b\E", r"\Q\E", "c.d"]),
+        (r"\c\Q|a", [r"\c" + "\\", "a"]),
+    ],
+)
+def test_quotations_that_are_empty_or_within_an_escape_can_be_cut(pattern: str, read: list[str]) -> None:
+    assert alternatives(pattern) == read
+    assert [with_dots_escaped(each) for each in read if "d" in each] == [r"c\.d"] * ("d" in pattern)
+    assert with_dots_escaped(r"\Q\E") == ""
