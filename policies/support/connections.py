@@ -100,7 +100,7 @@ def _host_and_port(server: str) -> tuple[str, str]:
     return (host, port) if port.isdigit() else (server.lower(), "")
 
 
-# Services that Strimzi makes for a cluster: one for each listener, and one for the brokers' own names.
+# Services that Strimzi makes for a cluster: one for each listener, and one behind which each broker has a name.
 _OF_STRIMZI = re.compile(
     r"(?:([^.:]+)-kafka(?:-[a-z0-9]+)?-bootstrap|(?:[^.:]+\.)?([^.:]+)-kafka-brokers)(?:\.([^.:]+)(?:\.svc)?)?"
 )

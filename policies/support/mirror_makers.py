@@ -174,12 +174,12 @@ def cluster_endpoints(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
         yield f"clusters[{if_known(mapping(cluster), 'alias') or index}]", mapping(cluster)
 
 
-def is_running(props: Props, flow: ReplicationFlow) -> bool:
-    """Whether the mirror copies topics now. A reverse direction may lie stopped, ready for the way back.
+def is_running(props: Props, flow: ReplicationFlow, name: str = SOURCE) -> bool:
+    """Whether a connector of the mirror runs now; the source connector copies topics.
 
-    Strimzi reads `pause` only where no `state` is set.
+    A reverse direction may lie stopped, ready for the way back. Strimzi reads `pause` only where no `state` is set.
     """
-    connector = flow.mirror.get(SOURCE)
+    connector = flow.mirror.get(name)
     if connector is None or whole(within(props, "spec", "replicas")) == 0:
         return False
     state = text(within(connector, "state"))

@@ -148,3 +148,52 @@ def test_a_name_that_cannot_be_read_is_reported_and_hides_no_other() -> None:
     unreadable, found = kit.judge(POLICY, mirror, mirrors=["mm(", "mm2"])
     assert unreadable.startswith("mirror mm2: option mirrors must hold regular expressions (got mm(: ")
     assert found == NONE
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+@pytest.mark.parametrize(
+    ("connector", "consequence"),
+    [
+        ("checkpointConnector", "Without checkpoints, no offset is translated for the target."),
+        ("sourceConnector", "Without offset syncs, no offset is translated for the target."),
+    ],
+)
+def test_a_connector_without_tasks_is_reported(shape: str, connector: str, consequence: str) -> None:
+    mirror = declared(shape)
+    kit.flow(mirror)[connector]["config"]["enabled"] = False
+    assert kit.judge(POLICY, mirror) == [
+        f"mirror mm2: mirrors[0].{connector} enabled must be true for disaster recovery (got false). {consequence}"
+    ]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+@pytest.mark.parametrize(("source", "checkpoint"), [("target", None), (None, "target"), ("source", "target")])
+def test_offset_syncs_that_are_read_elsewhere_are_reported(
+    shape: str, source: str | None, checkpoint: str | None
+) -> None:
+    mirror = declared(shape)
+    for connector, location in (("sourceConnector", source), ("checkpointConnector", checkpoint)):
+        kit.flow(mirror)[connector]["config"]["offset-syncs.topic.location"] = location
+    assert kit.judge(POLICY, mirror) == [
+        "mirror mm2: mirrors[0].checkpointConnector offset-syncs.topic.location must be that of sourceConnector for "
+        f"disaster recovery (got {checkpoint or 'source'}, allowed {source or 'source'}). "
+        "Without offset syncs, no offset is translated for the target."
+    ]
+    kit.flow(mirror)["sourceConnector"]["config"]["offset-syncs.topic.location"] = checkpoint or "source"
+    assert kit.judge(POLICY, mirror) == []
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+@pytest.mark.parametrize("state", ["stopped", "paused"])
+def test_checkpoints_at_rest_are_reported_unless_the_whole_mirror_rests(shape: str, state: str) -> None:
+    mirror = declared(shape)
+    kit.flow(mirror)["checkpointConnector"]["state"] = state
+    assert kit.judge(POLICY, mirror) == [
+        "mirror mm2: mirrors[0].checkpointConnector must run while sourceConnector does, for disaster recovery "
+        f"(got state {state}). Without checkpoints, no offset is translated for the target."
+    ]
+    kit.flow(mirror)["sourceConnector"]["state"] = state
+    assert kit.judge(POLICY, mirror) == []
+    del kit.flow(mirror)["sourceConnector"]["state"]
+    mirror.spec["replicas"] = 0
+    assert kit.judge(POLICY, mirror) == []
