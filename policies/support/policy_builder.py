@@ -28,7 +28,7 @@ from pulumi_policy import (
 )
 from pulumi_policy.proxy import UnknownValueError
 
-from policies.support.resources import Props, items, kind_of, sequence, text, within
+from policies.support.resources import Props, each, items, kind_of, sequence, text, within
 from policies.support.secret_values import redact_secrets
 
 Config = Mapping[str, Any]
@@ -48,10 +48,14 @@ class Resource:
 
 @dataclass(frozen=True)
 class Finding:
-    """A violation of a rule over the stack, and the resource to which it belongs, if it is one resource's."""
+    """A violation of a rule over the stack, and the resource to which it belongs, if it is one resource's.
+
+    What several resources have in common is `shared`: it is reported once, at the first without an exception.
+    """
 
     message: str
     resource: Resource | None = None
+    shared: bool = False
 
 
 def liftable_rules() -> frozenset[str]:
@@ -154,15 +158,24 @@ def stack_policy(
 
     def validate(args: StackValidationArgs, report_violation: ReportViolation) -> None:
         resources = [
-            Resource(type_=each.resource_type, props=each.props, urn=each.urn, protect=bool(each.opts.protect))
-            for each in args.resources
-            if each.resource_type in types
+            Resource(type_=one.resource_type, props=one.props, urn=one.urn, protect=bool(one.opts.protect))
+            for one in args.resources
+            if one.resource_type in types
         ]
+        shared: set[str] = set()
+
+        def stays(finding: Finding) -> Iterator[Finding]:
+            if finding.message in shared or (
+                can_be_lifted and finding.resource and lifted(name, finding.resource.props, today())
+            ):
+                return
+            if finding.shared:
+                shared.add(finding.message)
+            yield finding
+
         try:
-            for finding in violations(resources, args.get_config()):
-                of = finding.resource
-                if of is None or not (can_be_lifted and lifted(name, of.props, today())):
-                    report_violation(_line(finding.message), of.urn if of else None)
+            for finding in each(violations(resources, args.get_config()), stays):
+                report_violation(_line(finding.message), finding.resource.urn if finding.resource else None)
         except UnknownValueError:
             return
 
@@ -253,10 +266,10 @@ def any_matches(given: object, value: str) -> bool:
 def unreadable(subject: str, config: Config, *options: str) -> Iterator[str]:
     """A message for each expression of these options that cannot be read."""
     for option in options:
-        for pattern, each in _compiled(config[option]):
-            if isinstance(each, re.error):
+        for pattern, read in _compiled(config[option]):
+            if isinstance(read, re.error):
                 yield (
-                    f"{subject}: option {option} must hold regular expressions (got {pattern}: {each}). "
+                    f"{subject}: option {option} must hold regular expressions (got {pattern}: {read}). "
                     "It matches nothing."
                 )
 

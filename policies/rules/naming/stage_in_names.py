@@ -39,7 +39,7 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
     aliases = [alias for found in by_mirror for alias in found]
     # A preview before the source is up does not know what a mirror connects: any topic may be a copy then.
     nouns = {noun: types for noun, types in _NAMED.items() if noun != "topic" or all(by_mirror)}
-    reported = {*each((one for one in resources if one.type_ in NAMESPACE), lambda one: [name(one.props)])}
+    declared = {*each((one for one in resources if one.type_ in NAMESPACE), lambda one: [name(one.props)])}
 
     def check_name(resource: Resource) -> Iterator[Finding]:
         for noun, types in nouns.items():
@@ -50,19 +50,20 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
 
     def check_namespace(resource: Resource) -> Iterator[Finding]:
         within = namespace(resource.props)
-        if within not in reported:
-            reported.add(within)
-            yield from _findings(resource, f"namespace {within}: name", within, stage, others)
+        if within not in declared:
+            yield from _findings(resource, f"namespace {within}: name", within, stage, others, shared=True)
 
     yield from each(resources, check_name)
     yield from each(resources, check_namespace)
 
 
-def _findings(resource: Resource, field: str, judged: str, stage: str, others: set[str]) -> Iterator[Finding]:
+def _findings(
+    resource: Resource, field: str, judged: str, stage: str, others: set[str], *, shared: bool = False
+) -> Iterator[Finding]:
     foreign = [token for token in re.split(r"[-._]", judged.lower()) if token in others]
     if foreign:
         message = f"{field} must not carry another stage (got {foreign[0]}, allowed {stage}). It is taken for that one."
-        yield Finding(message, resource)
+        yield Finding(message, resource, shared)
 
 
 def _aliases(mirror: Resource) -> Iterator[str]:

@@ -88,17 +88,25 @@ def test_an_exception_that_ends_too_late_fails_and_the_limit_can_be_configured()
     assert len(kit.judge(POLICY, topic(until(8)), maximumDays=7)) == 1
 
 
+OVER_THE_STACK = stack_policy(
+    name="topic-replication",
+    description="every topic",
+    types=frozenset({kit.topic(kit.V1).type_}),
+    violations=lambda resources, config: [Finding(f"found {each.urn}", each) for each in resources],
+    severity=TOPIC_REPLICATION.severity,  # type: ignore[arg-type] # it has one
+    remediation_steps="none",
+)
+
+
 def test_an_exception_lifts_a_rule_over_the_stack_from_its_own_resource_only() -> None:
-    policy = stack_policy(
-        name="topic-replication",
-        description="every topic",
-        types=frozenset({kit.topic(kit.V1).type_}),
-        violations=lambda resources, config: [Finding(f"found {each.urn}", each) for each in resources],
-        severity=TOPIC_REPLICATION.severity,  # type: ignore[arg-type] # it has one
-        remediation_steps="none",
-    )
     other = kit.topic(kit.V1, "other")
-    assert kit.judge_stack(policy, [topic(until(1)), other, kit.user(kit.V1)]) == [f"found {other.urn}"]
+    assert kit.judge_stack(OVER_THE_STACK, [topic(until(1)), other, kit.user(kit.V1)]) == [f"found {other.urn}"]
+
+
+def test_annotations_that_a_preview_does_not_know_hide_no_finding_of_another_resource() -> None:
+    unknown, other = kit.topic(kit.V1, "unknown"), kit.topic(kit.V1, "other")
+    unknown.props["metadata"]["annotations"] = UNKNOWN_STRING_VALUE
+    assert kit.judge_stack(OVER_THE_STACK, [unknown, other]) == [f"found {other.urn}"]
 
 
 def test_an_exception_lifts_the_remedy_too() -> None:

@@ -1,13 +1,14 @@
 """The rule on names that carry another stage."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 
 from policies.rules.naming.stage_in_names import POLICY
 from tests.support import compliant_resources as kit
-from tests.support.policy_violations import broken_topic
+from tests.support.policy_violations import broken_topic, excepted
 
 
 def violation() -> list[kit.Sample]:
@@ -55,6 +56,15 @@ def test_a_namespace_that_the_stack_does_not_declare_is_reported_once(shape: str
     for sample in samples:
         sample.props["metadata"]["namespace"] = "rt-inventory-prod"
     expected = [(message("namespace rt-inventory-prod", "prod"), samples[0].urn)]
+    assert kit.judge_stack_by_urn(POLICY, samples, stage="stg") == expected
+
+
+def test_an_exception_of_one_resource_does_not_lift_its_namespace_from_others() -> None:
+    samples = [kit.mirror(kit.V1), kit.topic(kit.V1), kit.topic(kit.V1, "orders")]
+    for sample in samples:
+        sample.props["metadata"]["namespace"] = "rt-inventory-prod"
+    excepted(samples[0], "stage-in-names", datetime.now(UTC).date() + timedelta(days=1))
+    expected = [(message("namespace rt-inventory-prod", "prod"), samples[1].urn)]
     assert kit.judge_stack_by_urn(POLICY, samples, stage="stg") == expected
 
 
