@@ -30,13 +30,13 @@ class Text:
 
 
 def texts(value: object, place: str, *, without: Collection[str] = ()) -> Iterator[Text]:
-    """All known texts below the value; keys that are named in `without` are not followed."""
+    """All known texts below the value, and numbers as texts; keys that are named in `without` are not followed."""
     return _texts(value, place, "", "", without)
 
 
 def _texts(value: object, place: str, key: str, above: str, without: Collection[str]) -> Iterator[Text]:
-    if isinstance(value, str):
-        yield Text(place, key, above, value)
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield Text(place, key, above, format_value(value))
         return
     for index, element in enumerate(sequence(value)):
         yield from _texts(element, f"{place}[{_named(element, index)}]", key, above, without)

@@ -215,3 +215,12 @@ def test_secrets_of_kubernetes_and_other_types_are_ignored() -> None:
 def test_one_unknown_value_hides_no_other() -> None:
     sample = connector(kit.V1, database_password=UNKNOWN_STRING_VALUE, api_key=VALUE)
     assert kit.judge(POLICY, sample) == [message("KafkaConnector sink", "spec.config[api.key]")]
+
+
+@pytest.mark.parametrize("password", [12345678, 12345678.0, 0.5])
+def test_a_password_that_is_a_number_is_reported(password: float) -> None:
+    mirror = kit.mirror(kit.V1)
+    kit.flow(mirror)["sourceConnector"]["config"] |= {"connection.password": password, "token": 7, "secret": True}
+    found = kit.judge(POLICY, mirror)
+    assert len(found) == 1
+    assert "config[connection.password] must refer to a secret" in found[0]

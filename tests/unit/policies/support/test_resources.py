@@ -76,7 +76,8 @@ def texts_of(value: object, *without: str) -> list[Text]:
 
 def test_every_text_has_its_place_and_keys() -> None:
     assert texts_of({"kafka": {"config": {"a.b": "x", "n": 1.0, "on": True}}}) == [
-        Text("spec.kafka.config[a.b]", "a.b", "config", "x")
+        Text("spec.kafka.config[a.b]", "a.b", "config", "x"),
+        Text("spec.kafka.config.n", "n", "config", "1"),
     ]
 
 
