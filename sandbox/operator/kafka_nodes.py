@@ -166,7 +166,7 @@ def _layout(folder: Path, namespace: str, cluster: str, stored: dict[str, Any]) 
 MANAGED_PREFIXES = (
     "listeners", "advertised.", "broker.", "listener.", "host.name", "port", "inter.broker.listener.name", "sasl.",
     "ssl.", "security.", "password.", "log.dir", "authorizer.", "super.user", "node.id", "process.roles",
-    "controller.quorum", "controller.listener", "principal.builder.class", "allow.everyone",
+    "controller.quorum", "controller.listener", "principal.builder.class",
 )  # fmt: skip
 
 # Defaults of the sandbox where the resource sets nothing: small buffers, few internal partitions, and brokers that do

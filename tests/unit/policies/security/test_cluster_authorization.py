@@ -34,6 +34,19 @@ def test_a_cluster_without_authorization_is_reported(shape: str) -> None:
     assert kit.judge(POLICY, cluster) == [MESSAGE]
 
 
+@pytest.mark.parametrize("shape", kit.SHAPES)
+@pytest.mark.parametrize("value", [True, "true", "TRUE"])
+def test_a_cluster_that_lets_everybody_use_what_no_rule_names_is_reported(shape: str, value: object) -> None:
+    cluster = kit.cluster(shape)
+    kit.brokers(cluster)["config"]["allow.everyone.if.no.acl.found"] = value
+    assert kit.judge(POLICY, cluster) == [
+        f"cluster {cluster.props['metadata']['name']}: allow.everyone.if.no.acl.found must not be true (got true). "
+        "Otherwise every client that reaches a listener reads, writes and deletes each topic that no rule names."
+    ]
+    kit.brokers(cluster)["config"]["allow.everyone.if.no.acl.found"] = "false"
+    assert kit.judge(POLICY, cluster) == []
+
+
 def test_what_is_not_known_yet_is_left_to_the_update() -> None:
     cluster = kit.cluster(kit.V1)
     kit.brokers(cluster)["authorization"]["type"] = UNKNOWN_STRING_VALUE

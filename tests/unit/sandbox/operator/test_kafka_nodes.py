@@ -45,6 +45,12 @@ def test_an_option_that_the_operator_manages_is_ignored_and_named(tmp_path: Path
     assert kafka_nodes.ignored_options(spec) == ["super.users"]
 
 
+def test_a_cluster_may_let_everybody_use_what_no_rule_names(tmp_path: Path) -> None:
+    spec = SPEC | {"config": {"allow.everyone.if.no.acl.found": True}}
+    assert rendered(tmp_path, spec)["allow.everyone.if.no.acl.found"] is True
+    assert kafka_nodes.ignored_options(spec) == []
+
+
 def test_ports_and_the_cluster_id_stay_when_it_is_planned_again(tmp_path: Path) -> None:
     assert planned(tmp_path) == planned(tmp_path)
     ports = [port for node in planned(tmp_path).nodes for port in node.ports.values()]
