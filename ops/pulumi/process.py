@@ -233,6 +233,13 @@ def missing_stack(text: str, exit_code: int) -> bool:
     return exit_code == PulumiExit.NO_SUCH_STACK or "no stack named" in text
 
 
+class UnreachableError(OpsError):
+    """Pulumi has not returned a stack's outputs: its bucket, its key or a login to the cloud may be the reason."""
+
+    def __init__(self, got: str) -> None:
+        super().__init__(f"{got} Check the backend; if a token of the cloud has expired, log in to the cloud again.")
+
+
 def in_folder(folder: Path) -> str:
     """Return the option, behind a space, with which Pulumi works in a folder; empty if it is the working folder."""
     place = folder.resolve()

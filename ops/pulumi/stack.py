@@ -98,8 +98,8 @@ class PulumiStack:
         try:
             done = self._run(command, READ_WITHIN_S)
         except process.DeadlineExceededError:
-            raise OpsError(
-                f"stack {self.name}: its outputs must come within {READ_WITHIN_S:.0f} s. Check the backend."
+            raise process.UnreachableError(
+                f"stack {self.name}: its outputs must come within {READ_WITHIN_S:.0f} s."
             ) from None
         if missing_stack(done.stderr, done.exit_code):
             raise OpsError(explain_failure(self.name, done.stderr, done.exit_code, self._known_stacks()))
@@ -360,7 +360,8 @@ class PulumiStack:
             return
         text = _diagnostics(done.stdout) or _message(done.stdout if one_stream else done.stderr)
         wrong = f"stack {self.name}: `pulumi {name}` must succeed ({explain_exit(done.exit_code)}; {text})."
-        raise OpsError(explain_failure(self.name, text, done.exit_code) or wrong)
+        known = explain_failure(self.name, text, done.exit_code)
+        raise process.UnreachableError(wrong) if known is None and name == "stack output" else OpsError(known or wrong)
 
 
 def stack_outputs(stack: str, environment: Mapping[str, str], folder: Path, *, secrets: bool = True) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from ops import verify
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pulumi import stack_file
-from ops.pulumi.process import in_folder
+from ops.pulumi.process import UnreachableError, in_folder
 from ops.recovery import kubernetes_access, mirror_context
 from ops.recovery.kubernetes_access import kubernetes, wait_until_ready
 from ops.recovery.mirror_context import MirrorContext
@@ -140,7 +140,14 @@ def load(stack: str, mirror: str | None, environment: Mapping[str, str], project
 
 def loader(without_pulumi: bool) -> Callable[..., MirrorContext]:
     """Return what finds a mirror: its break-glass copy, or Pulumi."""
-    return load if without_pulumi else mirror_context.load
+    return load if without_pulumi else _load_by_pulumi
+
+
+def _load_by_pulumi(*arguments: Any) -> MirrorContext:
+    try:
+        return mirror_context.load(*arguments)
+    except UnreachableError as error:
+        raise OpsError(f"{error} If the bucket or its key is lost: --break-glass.") from None
 
 
 def active_side(pair: MirrorContext, environment: Mapping[str, str]) -> str | None:

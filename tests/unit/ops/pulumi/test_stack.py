@@ -13,7 +13,7 @@ from ops.console import terminated_gently
 from ops.errors import OpsError
 from ops.pulumi import process
 from ops.pulumi import stack as stacks
-from ops.pulumi.process import find_lock
+from ops.pulumi.process import UnreachableError, find_lock
 from ops.pulumi.stack import PulumiStack
 from tests.support.pulumi_program import shell_updates
 from tests.support.recovery_pair import Clock
@@ -345,3 +345,15 @@ def test_a_command_that_outlives_its_connection_on_purpose_goes_on_doing_so() ->
 
 def test_its_repr_shows_nothing_of_the_environment(stack: PulumiStack) -> None:
     assert "passphrase-4711" not in repr(stack)
+
+
+@pytest.mark.parametrize("output", ["echo 'error: InvalidAccessKeyId' >&2; exit 255", "sleep 9"])
+def test_a_state_that_is_out_of_reach_is_met_with_a_login(
+    stack: PulumiStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    monkeypatch.setattr(stacks, "READ_WITHIN_S", 0.3)
+    script = tmp_path / "pulumi"
+    script.write_text(f"#!/bin/sh\n{output}\n", "utf-8")
+    script.chmod(0o755)
+    with pytest.raises(UnreachableError, match=r"if a token of the cloud has expired, log in to the cloud again\.$"):
+        stack.outputs()

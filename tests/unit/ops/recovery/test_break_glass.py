@@ -14,6 +14,7 @@ from rich.console import Console
 
 from contract.stack_outputs import KEY
 from ops.errors import OpsError
+from ops.pulumi.process import UnreachableError
 from ops.recovery import break_glass, failover_result, kubernetes_access, mirror_context
 from ops.recovery.break_glass import DirectChanges
 from settings.users import ACTIVE_LABEL
@@ -256,3 +257,17 @@ def test_the_summary_names_what_lets_pulumi_take_it_over() -> None:
     console = Console(width=200, record=True, file=StringIO())
     console.print(failover_result.summary(done))
     assert "Once its state is in reach again: pulumi up --refresh -s stg" in console.export_text()
+
+
+def test_commands_with_the_option_name_it_where_the_state_is_out_of_reach(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: Any) -> Any:
+        raise UnreachableError("stack stg: no state.")
+
+    monkeypatch.setattr(mirror_context, "load", unreachable)
+    option = "If the bucket or its key is lost: --break-glass."
+    for words in (["failover", "--to", "stg"], ["status"]):
+        assert project.document(*words, code=2)["error"].endswith(f"log in to the cloud again. {option}")
+    found = project.document("failback", "--to", "dev", "--stack", "stg", code=2)["error"]
+    assert found.endswith("log in to the cloud again.")
