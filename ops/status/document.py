@@ -306,6 +306,8 @@ def _groups(groups: list[dict[str, Any]], active: str) -> AdaptiveTable:
 
 def _failover(found: dict[str, Any]) -> Text:
     cost = found["failover"]
+    if cost is None and found["source"]["stack"] is None:
+        return Text("The target is active, and no command leads back: no stack describes the source.")
     if cost is None:
         return Text("The target is active: a failback is what comes next.")
     if not cost["possible"]:

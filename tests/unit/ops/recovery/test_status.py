@@ -265,18 +265,23 @@ def test_what_is_unknown_is_never_called_healthy(changed: dict[str, Any], what: 
     assert status.document(observe(source="is down", **changed))["health"] == "degraded"
 
 
+STOPPED: dict[str, Any] = {
+    "mirror": resource(ready=False, reason="stopped"),
+    "connectors": connectors("STOPPED", "PAUSED"),
+}
+
+
 @pytest.mark.parametrize("state", ["stopped", "paused"])
 def test_a_mirror_that_was_stopped_on_purpose_has_no_fault(state: str) -> None:
-    seen = observe(
-        known(active="target", state=state),
-        mirror=resource(ready=False, reason="stopped"),
-        connectors=connectors("STOPPED", "PAUSED"),
-    )
+    seen = observe(known(active="target", state=state), **STOPPED)
     found = status.document(seen)
     assert (found["health"], found["failover"], found["activeCluster"]) == ("healthy", None, "rt-inventory-stg")
     text = screen(seen)
     assert "active: rt-inventory-stg (target)" in text
     assert "The target is active: a failback is what comes next." in text
+    external = screen(observe(known(active="target", state=state, sourceStack=None), **STOPPED))
+    assert "The target is active, and no command leads back: no stack describes the source." in external
+    assert "comes next" not in external
 
 
 def test_without_its_source_a_failover_is_unplanned_and_its_loss_unknown() -> None:
