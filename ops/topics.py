@@ -159,10 +159,14 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
-    """What the role of a topic depends on: topics that the stack declares, and mirrors that write to its cluster."""
+    """What the role of a topic depends on: topics that the stack declares, and mirrors that write to its cluster.
+
+    `in_use` names the mirrors whose target is active: applications work with the remote topics.
+    """
 
     declared: frozenset[str] = frozenset()
     mirrors: tuple[Mirror, ...] = ()
+    in_use: frozenset[str] = frozenset()
 
     def role(self, topic: str) -> Role:
         """Return the role of a topic of the stack's cluster."""
@@ -200,7 +204,8 @@ def inventory_of(stack: str, outputs: Mapping[str, Any], environment: Mapping[st
     ]
     # A mirror of the other direction, as during a failback, writes to the other cluster.
     mirrors = tuple(one.request.mirror for one in contexts if one.outputs.target_cluster in (None, own))
-    return Inventory(declared=frozenset(declared.topics), mirrors=mirrors)
+    in_use = frozenset(one.mirror for one in contexts if one.active == "target")
+    return Inventory(declared=frozenset(declared.topics), mirrors=mirrors, in_use=in_use)
 
 
 def _writes(mirror: Mirror, topic: str) -> bool:
@@ -338,6 +343,11 @@ def _refusal(topic: str, inventory: Inventory, stack: str, *, mirrored: bool) ->
         return (
             f"topic {topic}: must not be declared (stack {stack} declares it, and its operator would make it again). "
             f"Take it out of rt-inventory:topics in Pulumi.{stack}.yaml and run `pulumi up -s {stack}`."
+        )
+    if role is Role.MIRRORED and (mirror := inventory.mirror_of(topic)) in inventory.in_use:
+        return (
+            f"topic {topic}: must not be in use (the target of mirror {mirror} is active): the source may lack its "
+            "records. To begin again from this side: docs/runbook.md#mirror-everything-again."
         )
     if role is Role.MIRRORED and not mirrored:
         return (

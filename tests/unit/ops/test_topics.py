@@ -177,6 +177,20 @@ def test_a_mirrored_topic_is_deleted_when_reported_and_an_internal_one_is_not(ad
     assert run("delete", "mm2-state", "--mirrored", "--yes").exit_code == 2
 
 
+def test_a_topic_that_applications_use_after_a_failover_is_not_deleted(
+    admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed_over = outputs()
+    failed_over["mirrors"]["mm2"]["active"] = "target"
+    monkeypatch.setattr(topics_command, "stack_outputs", lambda *_, **__: failed_over)
+    for more in ([], ["--mirrored"]):
+        result = run("delete", "items", "--yes", *more)
+        assert result.exit_code == 2
+        assert "topic items: must not be in use (the target of mirror mm2 is active)" in result.stderr
+        assert "docs/runbook.md#mirror-everything-again" in result.stderr
+    assert admin.deleted == []
+
+
 def test_nothing_is_deleted_without_an_answer(admin: FakeAdmin) -> None:
     result = run("delete", "scratch")
     assert result.exit_code == 2
