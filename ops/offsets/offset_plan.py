@@ -101,8 +101,8 @@ def plan(
         wanted: the offsets.
         left: positions that are not set, with the reason.
         notes: warnings.
-        within_logs: moves an offset outside of its log to the log start offset or the log end offset; else it is an
-            error.
+        within_logs: moves an offset in front of its log to the log start offset; else it is an error. One beyond the
+            log always is: where its topic was created again, the group has read nothing of what is there.
 
     Raises:
         OpsError: with everything that is wrong; nothing is set then.
@@ -124,8 +124,8 @@ def plan(
                 outside.append(f"{name}: partition must exist on cluster {alias} (got none of that name).")
                 continue
             start, end = bounds[TopicPartition(topic, partition)]
-            near = min(max(offset, start), end)
-            if near != offset and not within_logs:
+            near = max(offset, start)
+            if near > end or (near != offset and not within_logs):
                 outside.append(f"{name}: offset must be from {start} to {end}, where the log is (got {offset}).")
                 continue
             if near != offset:

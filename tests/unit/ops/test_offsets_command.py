@@ -231,12 +231,20 @@ def test_everything_that_is_wrong_is_reported_and_nothing_is_set(made_up: MadeUp
 
 
 def test_to_synced_takes_mirrormakers_newest_checkpoints(made_up: MadeUpPair) -> None:
-    made_up.checkpoints_by_group = {("orders", "items", 0): 35, ("orders", "items", 1): 99, ("other", "items", 0): 1}
+    made_up.checkpoints_by_group = {("orders", "items", 0): 5, ("orders", "items", 1): 45, ("other", "items", 0): 1}
     found = document("set", "-g", "orders", "--to-synced", "--yes")
-    assert made_up.target_cluster.groups["orders"] == {TopicPartition("items", 0): 35, TopicPartition("items", 1): 50}
-    assert "50 instead of 99" in found["notes"][0]
+    assert made_up.target_cluster.groups["orders"] == {TopicPartition("items", 0): 10, TopicPartition("items", 1): 45}
+    assert "10 instead of 5" in found["notes"][0]
     message = document("set", "-g", "nobody", "--to-synced", "--yes", code=2)["error"]
     assert "must hold a checkpoint of each group (got none of nobody)" in message
+
+
+def test_a_checkpoint_beyond_the_log_sets_nothing(made_up: MadeUpPair) -> None:
+    """Its topic was created again: a group that is set to the end of the new log has read nothing of it."""
+    made_up.checkpoints_by_group = {("orders", "items", 0): 35, ("orders", "items", 1): 99}
+    message = document("set", "-g", "orders", "--to-synced", "--yes", code=2)["error"]
+    assert "group orders on items-1: offset must be from 0 to 50, where the log is (got 99)" in message
+    assert not made_up.target_cluster.commits
 
 
 def test_that_the_mirror_would_undo_it_is_reported(made_up: MadeUpPair) -> None:
