@@ -195,6 +195,7 @@ _SPARK_OPERATOR = "sparkoperator.k8s.io/v1beta2"
 WORKLOADS = frozenset(
     {
         "kubernetes:apps/v1:Deployment",
+        "kubernetes:apps/v1:ReplicaSet",
         "kubernetes:apps/v1:StatefulSet",
         "kubernetes:apps/v1:DaemonSet",
         "kubernetes:batch/v1:Job",
@@ -217,7 +218,19 @@ def kind_of(type_: str) -> str:
     return type_.rpartition(":")[2]
 
 
-# Everything that some rule reads, and that can therefore carry an exception.
-EVERY = (
+# Everything that some rule reads as it is declared.
+JUDGED = (
     ANY_KAFKA | NAMESPACE | SECRET | CONFIG_MAP | VOLUME_CLAIM | SUBSCRIPTION | CATALOG_SOURCE | WORKLOADS | AUTOSCALER
 )
+PATCH = "Patch"
+_OTHER_VERSIONS = {
+    f"{version.partition('/')[0]}/v{number}{stability}"
+    for version in API_VERSIONS
+    for number in (1, 2)
+    for stability in ("", "alpha1", "alpha2", "beta1", "beta2", "beta3")
+}.difference(API_VERSIONS)
+_OTHERS = {f"kubernetes:{version}:{kind_of(type_)}" for version in _OTHER_VERSIONS for type_ in ANY_KAFKA}
+# What changes the same objects by a type that no rule reads: another API version, or Pulumi's patch of an object.
+UNJUDGED = frozenset(_OTHERS | {f"{type_}{PATCH}" for type_ in JUDGED | _OTHERS})
+# Everything that some rule finds, and that can therefore carry an exception.
+EVERY = JUDGED | UNJUDGED
