@@ -105,7 +105,7 @@ def test_a_failover_ends_well_while_the_state_is_lost_and_pulumi_agrees_afterwar
     assert (done["active"], done["clientsSecret"]) == ("target", CLIENTS)
     assert (done["recordsLost"], done["groups"][GROUP]["repeated"]) == (None, None)
     assert TOPIC in done["newestMirrored"]
-    assert done["reconcileWith"] == "pulumi up --refresh -s stg"
+    assert done["reconcileWith"] == f"pulumi up --refresh -s stg -C {folder}"
     assert sandbox.secret(NAMESPACE, CLIENTS)["bootstrapServers"] == pair.stg["cluster"]["internalBootstrapServers"]
     # Its worker was started a moment ago, and stops them when it is there.
     wait_until("the connectors are stopped", lambda: connector_states(sandbox) == {"STOPPED"}, STOPPED_S)
