@@ -28,6 +28,7 @@ UNEVEN_SYNCS = 1000
 UNSYNCED_MAX = 1000
 """Records behind a sync that a mirror may have copied without another one: `offset.lag.max` is 100 by default."""
 _HEAD, _OFFSET, _VERSION = struct.Struct("<BBBI"), struct.Struct("<q"), 1
+_UNBOUNDED = 1 << 62
 _BOUNDS = 2  # pairs that a failback writes after a negative offset: they bound a log, and need not be of records
 
 
@@ -117,8 +118,17 @@ class OffsetMap:
 
     @property
     def repeated(self) -> tuple[OffsetSync, int] | None:
-        """While first copies count: the last pair of a second one, and the last record that may be there twice."""
-        return None if (held := self.held_back) is None else (held[1], self._until)
+        """While first copies count: the last pair of the newest ones, and the last record that may be there twice."""
+        if (held := self.held_back) is None:
+            return None
+        again, end = held
+        later = again.repeated  # the mirror has restarted once more
+        return (end, self._until) if later is None else (later[0], max(self._until, later[1]))
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether first copies count until `repeats_before` is called: nobody knows how far they reach."""
+        return self._again is not None and (self._until == _UNBOUNDED or self._again.is_unbounded)
 
     @property
     def held_back(self) -> "tuple[OffsetMap, OffsetSync] | None":
@@ -129,15 +139,21 @@ class OffsetMap:
     def repeats_before(self, source_end: int) -> bool:
         """Take in where the source ended after the repetition began; return as `add`.
 
-        Nothing behind that is on the target twice. The syncs alone say less where the first of them was delayed.
+        Nothing behind that is on the target twice. The syncs alone do not say how far first copies reach: they count
+        offsets of the target, and the source's log has gaps.
         """
+        if self._again is None:
+            return False
+        later = self._again.repeats_before(source_end)
         self._until = min(self._until, source_end - 1)
-        return self._take_over()
+        return self._take_over() or later
 
     def has_repeated(self) -> None:
         """Take in that all that is there twice has its second copy: the records behind the last sync are the same."""
-        self._until = 0
-        self._take_over()
+        if self._again is not None:
+            self._again.has_repeated()
+            self._until = 0
+            self._take_over()
 
     def add_in_front(self, pair: OffsetSync) -> bool:
         """Take in a pair in front of the first one, which the records have proven; return whether it was taken.
@@ -226,13 +242,13 @@ class OffsetMap:
         """Hold back a sync of records that are on the target already; take over the held ones once all are repeated.
 
         Until then a group that goes on at a second copy would skip those of which the target has the first one only.
-        Behind `last` there are at most as many of them as the target has offsets up to the first sync of a second copy,
-        and in front of that at most as many second copies: of those records the syncs prove nothing any more.
+        How far first copies reach behind `last` is not known before `repeats_before`. In front of the first sync of a
+        second copy there are at most as many others as the target has offsets since `last`: of those records the syncs
+        prove nothing any more.
         """
         if self._again is None:
             self._again = type(self)(self.linear, self.stretches_max, _uneven=UNEVEN_SYNCS)
-            between = downstream - last.downstream - 1
-            self._from, self._until = upstream - between, last.upstream + between
+            self._from, self._until = upstream - (downstream - last.downstream - 1), _UNBOUNDED
         forgotten = self._again.add(upstream, downstream)
         return self._take_over() or forgotten
 

@@ -25,6 +25,7 @@ from ops.follow.client_renewal import ClientRenewal
 from ops.follow.kept_maps import KeptMaps
 from ops.follow.position import Pairs, Position
 from ops.follow.record_proof import ComparedRecords, RecordComparison, Stretch
+from ops.follow.repetitions import STRETCHES_AT_ONCE, Repetitions
 from ops.follow.source_positions import SourcePositions
 from ops.follow.stretches import Stretches
 from ops.recovery.group_offsets import FOLLOWED
@@ -32,7 +33,6 @@ from ops.recovery.mirror_context import MirrorContext
 
 STATES = ("exact", "behind", "unproven", "unknown", "active", "foreign", "refused")
 """What a position can be, see `Round`."""
-STRETCHES_AT_ONCE = 200
 COMPARED_WITHIN_S = 0.5
 """Groups at several places of a partition, or far in front of all syncs, need several comparisons; none begins in a
 round after so long."""
@@ -71,7 +71,6 @@ class Follower:
     _stretches: Stretches = field(default_factory=Stretches)
     _ids: dict[str, str] = field(default_factory=dict)
     _there: set[str] = field(default_factory=set)
-    _repeating: set[TopicPartition] = field(default_factory=set)
     _rounds: int = 0
     _syncs: TopicReader | None = None
     _next_sync: int | None = None
@@ -82,6 +81,7 @@ class Follower:
         mirror = self.pair.request.mirror
         self._source_client, self._target_client = ClientRenewal(self.source), ClientRenewal(self.target)
         self._positions = SourcePositions(self.source, cache(mirror.carries_group), cache(mirror.carries_topic))
+        self._repetitions = Repetitions(self.source, self._remote, self._compared)
 
     def round(self) -> Round:
         """Set what is to be set now; raises ClusterError if a cluster cannot be asked.
@@ -101,7 +101,7 @@ class Follower:
         try:
             if lost is None:
                 self._forget_recreated()
-                self._bound_repetitions()
+                self._end_repetitions()
         except ClusterError as error:
             lost = error
         between = self._translate()
@@ -192,7 +192,6 @@ class Follower:
 
     def _forget_positions(self, tp: TopicPartition) -> None:
         self._stretches.forget(tp)
-        self._repeating.discard(tp)
         self._positions.forget(tp)
 
     def _forget_recreated(self) -> None:
@@ -211,18 +210,10 @@ class Follower:
         if recreated:
             self._maps |= new_log.of_new_logs(recreated, self._remote, self._compared)
 
-    def _bound_repetitions(self) -> None:
-        """Find where the mirror has repeated all records: it has copied all that the source had when that began."""
-        repeating = {tp for tp, known in self._maps.items() if known.repeated is not None and tp.topic in self._there}
-        ends = self.source.ends(repeating - self._repeating, "read_uncommitted") if repeating else {}
-        self._repeating |= ends.keys()
-        for tp in [tp for tp, end in ends.items() if self._maps[tp].repeats_before(end)]:
-            self._forget_positions(tp)
-        left = {tp: of for tp in sorted(repeating) if (of := self._maps[tp].repeated) is not None}
-        stretches = [Stretch(tp, self._remote(tp), pair, None, until + 1) for tp, (pair, until) in left.items()]
-        compared = self._compared(stretches[:STRETCHES_AT_ONCE]) if stretches else {}
-        for tp in [tp for tp, records in compared.items() if records.source_is_copied]:
-            self._maps[tp].has_repeated()
+    def _end_repetitions(self) -> None:
+        there = {tp: known for tp, known in self._maps.items() if tp.topic in self._there}
+        for tp in self._repetitions.ended(there):
+            self._changed.add(tp)
             self._forget_positions(tp)
 
     def _translate(self, *, only_unknown: bool = False) -> dict[TopicPartition, dict[Pairs, list[Position]]]:

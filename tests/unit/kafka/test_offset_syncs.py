@@ -255,6 +255,7 @@ def test_after_an_uneven_pair_equal_distances_prove_nothing_for_a_while() -> Non
     known = OffsetMap()
     for upstream, downstream in ((0, 0), (10, 12), (20, 22)):
         known.add(upstream, downstream)
+    known.repeats_before(13)
     image = known.image(15)
     assert image is not None
     assert not image.proven
@@ -268,6 +269,8 @@ def test_after_an_uneven_pair_equal_distances_prove_nothing_for_a_while() -> Non
 def test_what_was_proven_in_front_of_a_restart_stays() -> None:
     mirror = mirrored([(RECORD, 20), (RESTART, 6), (RECORD, 20)])
     known = learnt(mirror)
+    require_true(mirror, known)
+    known.repeats_before(20)
     require_true(mirror, known)
     images = {offset: known.image(offset) for offset in (7, 14, 15)}
     assert {offset: one and (one.offset, one.proven) for offset, one in images.items()} == {
@@ -295,10 +298,45 @@ def test_first_copies_count_until_all_records_of_a_restart_are_repeated() -> Non
     add(known, (0, 0), (20, 20))
     for upstream, downstream in ((10, 23), (16, 29), (22, 35)):
         known.add(upstream, downstream)
+        known.repeats_before(23)
         image = OffsetMap.unpack(known.pack()).image(15)
         assert image == known.image(15)
         images.append(None if image is None else (image.offset, image.proven))
     assert images == [(15, True), (15, True), (24, False)]
+
+
+@pytest.mark.parametrize(("first", "later"), [((15, 39), (38, 52)), ((40, 43), (42, 44))])
+def test_syncs_alone_do_not_say_how_far_first_copies_reach_in_a_log_with_gaps(
+    first: tuple[int, int], later: tuple[int, int]
+) -> None:
+    """From 20 to 58 every other offset of the source is a record, and has its first copy at 19 to 38."""
+    known = OffsetMap()
+    add(known, (0, 0), (18, 18), first, later)
+    image = known.image(55)
+    assert image is not None
+    assert (image.offset, image.proven) == (19, False)
+    assert not known.repeats_before(59)
+    ends = [(56, later[1] + (56 - later[0]) // 2), (58, later[1] + (58 - later[0]) // 2)]
+    add(known, ends[0])
+    assert known.repeated == (OffsetSync(*ends[0]), 58)
+    add(known, ends[1])
+    assert known.repeated is None
+
+
+def test_a_mirror_that_restarts_once_more_ends_both_repetitions_with_the_last_copies() -> None:
+    known = OffsetMap()
+    add(known, (0, 0), (20, 20), (10, 23))
+    known.repeats_before(23)
+    add(known, (16, 29), (12, 32))
+    assert known.is_unbounded, "the source may hold more by now"
+    known.repeats_before(25)
+    assert known.repeated == (OffsetSync(12, 32), 24)
+    add(known, (22, 42))
+    assert known.repeated == (OffsetSync(22, 42), 24)
+    add(known, (24, 44))
+    images = [known.image(offset) for offset in (10, 12, 24)]
+    assert [one and one.offset for one in images] == [23, 32, 44]
+    assert known.repeated is None
 
 
 @pytest.mark.parametrize(("downstream", "interrupted"), [(5100, False), (150, True)])

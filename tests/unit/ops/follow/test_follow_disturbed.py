@@ -162,6 +162,27 @@ def test_second_copies_count_once_the_mirror_has_passed_where_the_source_ended_w
     assert followed.at() == followed.mirror.copies[43][-1]
 
 
+@pytest.mark.parametrize(("first", "late", "copied", "offset"), [(15, False, 14, 55), (32, True, 6, 57)])
+def test_second_copies_of_a_log_with_gaps_do_not_count_before_all_of_them_are_there(
+    followed: Followed, first: int, late: bool, copied: int, offset: int
+) -> None:
+    """A marker follows each record, so that there are fewer first copies than offsets of the source they reach over."""
+    followed.copies((simulated.RECORD, 19), (simulated.BUSY, 1), *[(simulated.GAP, 1), (simulated.RECORD, 1)] * 20)
+    followed.stands(offset)
+    assert followed.mirror.written[-1] == OffsetSync(18, 18)
+    assert followed.round() == {"exact": 1}
+    again = sorted(one for one in followed.mirror.copies if one >= first)
+    followed.copies((simulated.RESTART, 0))
+    for number, upstream in enumerate(again):
+        if late and number < copied:
+            followed.mirror.may_send = number == copied - 1
+        followed.mirror._copy(upstream)
+        states, at = followed.round(), followed.at() or 0
+        assert not followed.mirror.skipped(offset, at), (upstream, at)
+    assert states == {"exact": 1}
+    assert at == followed.mirror.copies[offset + 1][-1]
+
+
 @pytest.mark.parametrize("compacted", [False, True])
 def test_in_front_of_the_first_sync_of_a_restarted_mirror_records_are_compared_from_there_back(
     followed: Followed, compacted: bool
