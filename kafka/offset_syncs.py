@@ -28,6 +28,8 @@ UNEVEN_SYNCS = 1000
 UNSYNCED_MAX = 1000
 """Records behind a sync that a mirror may have copied without another one: `offset.lag.max` is 100 by default."""
 _HEAD, _OFFSET, _VERSION = struct.Struct("<BBBI"), struct.Struct("<q"), 1
+_REPEATS, _REPEATING_VERSION = struct.Struct("<qqI"), 2
+"""With a repetition its bounds and the length of the columns follow the head, and its own map the columns."""
 _UNBOUNDED = 1 << 62
 _BOUNDS = 2  # pairs that a failback writes after a negative offset: they bound a log, and need not be of records
 
@@ -190,26 +192,37 @@ class OffsetMap:
     def pack(self) -> bytes:
         """Return all that is known, in a few bytes a stretch."""
         columns = (*self._first, *self._last, *self._target)
-        body = struct.pack(f"<{len(columns)}q", *columns)
-        interrupted = self._interrupted or self._again is not None  # what is repeated now is not kept
-        return _HEAD.pack(_VERSION, interrupted, self._bounds, self._uneven) + zlib.compress(body)
+        body = zlib.compress(struct.pack(f"<{len(columns)}q", *columns))
+        version = _VERSION if self._again is None else _REPEATING_VERSION
+        head = _HEAD.pack(version, self._interrupted, self._bounds, self._uneven)
+        if self._again is None:
+            return head + body
+        return head + _REPEATS.pack(self._from, self._until, len(body)) + body + self._again.pack()
 
     @classmethod
     def unpack(cls, data: bytes, *, linear: bool = True) -> Self:
         """Return the map of `pack`; raises ValueError for anything else."""
         made = cls(linear=linear)
+        again = b""
         try:
             version, interrupted, made._bounds, made._uneven = _HEAD.unpack_from(data)
-            body = zlib.decompress(data[_HEAD.size :])
+            body = data[_HEAD.size :]
+            if version == _REPEATING_VERSION:
+                made._from, made._until, length = _REPEATS.unpack_from(body)
+                body, again = body[_REPEATS.size :][:length], body[_REPEATS.size + length :]
+            body = zlib.decompress(body)
         except (struct.error, zlib.error) as error:
             raise ValueError(f"a map of offset syncs must be whole (got {error})") from None
         number = len(body) // _OFFSET.size
-        if version != _VERSION or len(body) % _OFFSET.size or number % 3:
-            raise ValueError(f"a map of offset syncs must be of version {_VERSION} (got {version}, {len(body)} bytes)")
+        if version not in (_VERSION, _REPEATING_VERSION) or len(body) % _OFFSET.size or number % 3:
+            wanted = f"{_VERSION} or {_REPEATING_VERSION}"
+            raise ValueError(f"a map of offset syncs must be of version {wanted} (got {version}, {len(body)} bytes)")
         columns = struct.unpack(f"<{number}q", body)
         made._interrupted = bool(interrupted)
         for at, column in enumerate((made._first, made._last, made._target)):
             column.extend(columns[at * number // 3 : (at + 1) * number // 3])
+        if version == _REPEATING_VERSION:
+            made._again = cls.unpack(again, linear=linear)
         return made
 
     def __len__(self) -> int:

@@ -55,6 +55,24 @@ def restarts(followed: Followed, topic: Any) -> None:
     followed.follower = followed.started(KeptMaps(topic, followed.follower.pair.request.mirror, lambda _: None))
 
 
+def test_first_copies_still_count_after_a_restart_of_the_follower(followed: Followed) -> None:
+    topic: Any = KeptTopic(followed.target)
+    restarts(followed, topic)
+    followed.copies((simulated.RECORD, 19), (simulated.BUSY, 1), (simulated.RECORD, 21))
+    again = sorted(followed.mirror.copies)[15:]
+    followed.stands(37)
+    assert followed.round() == {"exact": 1}
+    followed.copies((simulated.RESTART, 0))
+    for upstream in again:
+        followed.mirror._copy(upstream)
+        if upstream in (15, 20, 30):
+            restarts(followed, topic)
+        states, at = followed.round(), followed.at() or 0
+        assert not followed.mirror.skipped(37, at), (upstream, at)
+    assert states == {"exact": 1}
+    assert at == followed.mirror.copies[37][-1]
+
+
 def created_again(followed: Followed) -> None:
     """Let the source's topic be created again: the target keeps what it has, and the mirror begins with offset 0."""
     old = followed.mirror
