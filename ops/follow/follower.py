@@ -15,7 +15,7 @@ from kafka.checkpoints import OffsetSync
 from kafka.cluster import Cluster, TopicReader
 from kafka.errors import ClusterError
 from kafka.group_commits import CommittedOffset
-from kafka.groups import IDLE
+from kafka.groups import IDLE, LogRange
 from kafka.offset_syncs import OffsetMap
 from kafka.topic_metadata import topic_ids
 from kafka.topic_partition import TopicPartition
@@ -28,7 +28,7 @@ from ops.follow.record_proof import ComparedRecords, RecordComparison, Stretch
 from ops.follow.repetitions import STRETCHES_AT_ONCE, Repetitions
 from ops.follow.source_positions import SourcePositions
 from ops.follow.stretches import Stretches
-from ops.recovery.group_offsets import FOLLOWED
+from ops.recovery.followed_mark import mark
 from ops.recovery.mirror_context import MirrorContext
 
 STATES = ("exact", "behind", "unproven", "unknown", "active", "foreign", "refused")
@@ -206,7 +206,7 @@ class Follower:
         self._ids |= now
         for tp in recreated:
             self._forget(tp)
-            self._positions.drop_unread(tp)
+            self._positions.begin_again(tp)
         if recreated:
             self._maps |= new_log.of_new_logs(recreated, self._remote, self._compared)
 
@@ -287,7 +287,7 @@ class Follower:
         for number, (group, of_group) in enumerate(self._positions.by_group.items()):
             again = (number + self._rounds) % LOOKED_AGAIN_EVERY == 0
             for tp, one in of_group.items():
-                if one.wanted is not None and (again or one.wanted != one.set_to):
+                if one.is_due(again=again):
                     changed.setdefault(group, {})[tp] = one
         if not changed:
             self._target_client.judge([])
@@ -303,9 +303,9 @@ class Follower:
         problems = [str(error) for error in unread.values()]
         for group in unread:
             self._mark(group, "refused")
-        ends = self._ends(changed)
+        logs = self._logs(changed)
         decided = {
-            group: dict(self._decide(group, of_group, found.get(group, {}), ends))
+            group: dict(self._decide(group, of_group, found.get(group, {}), logs))
             for group, of_group in changed.items()
             if group not in unread
         }
@@ -314,7 +314,7 @@ class Follower:
         for group in refused:
             self._mark(group, "refused")
         for one in (one for group in wanted.keys() - refused.keys() for one in decided[group].values()):
-            one.set_to, one.went_back = one.wanted, False
+            one.is_set(one.wanted)
         problems += [f"group {group}: {error.str()}" for group, error in refused.items()]
         return sum(len(one) for group, one in wanted.items() if group not in refused), problems
 
@@ -326,40 +326,53 @@ class Follower:
 
     def _commits(self, positions: Mapping[TopicPartition, Position]) -> group_commits.Commits:
         of = {self._remote(tp): one for tp, one in positions.items()}
-        return {remote: CommittedOffset(int(one.wanted or 0), one.metadata or FOLLOWED) for remote, one in of.items()}
+        return {
+            remote: CommittedOffset(int(one.wanted or 0), one.metadata or mark(one.upstream))
+            for remote, one in of.items()
+        }
 
-    def _ends(self, changed: Mapping[str, Iterable[TopicPartition]]) -> dict[TopicPartition, int]:
+    def _logs(self, changed: Mapping[str, Mapping[TopicPartition, Position]]) -> dict[TopicPartition, LogRange]:
+        """Return the target's logs; the start is read where a group may have to go back to it, or else it is 0."""
         there = set(self.target.names(lambda _: True))
-        remote = {self._remote(tp) for of_group in changed.values() for tp in of_group}
-        return self.target.ends([tp for tp in remote if tp.topic in there], "read_uncommitted")
+        remote = {(self._remote(tp), one.wanted is None) for of in changed.values() for tp, one in of.items()}
+        held = sorted(one for one in remote if one[0].topic in there)
+        starts = self.target.starts([tp for tp, is_unknown in held if is_unknown])
+        ends = self.target.ends(dict.fromkeys(tp for tp, _ in held), "read_uncommitted")
+        return {tp: LogRange(starts.get(tp, 0), end) for tp, end in ends.items()}
 
     def _decide(
         self,
         group: str,
         positions: Mapping[TopicPartition, Position],
         found: Mapping[TopicPartition, CommittedOffset],
-        ends: Mapping[TopicPartition, int],
+        logs: Mapping[TopicPartition, LogRange],
     ) -> Iterator[tuple[TopicPartition, Position]]:
         """Yield the positions that are to be set; the state of the others says why not."""
         for tp, one in positions.items():
             remote, wanted = self._remote(tp), int(one.wanted or 0)
-            at = found.get(remote)
-            if wanted > ends.get(remote, -1):
+            at, log = found.get(remote), logs.get(remote, LogRange(0, -1))
+            if one.wanted is None:
+                if at is not None and at.offset > log.start and one.was_set(at) and one.has_left(at) and log.end >= 0:
+                    one.wanted = log.start  # it is not known where it goes on, and what was set would skip
+                    yield tp, one
+                else:
+                    one.was_read = True
+            elif wanted > log.end:
                 one.state, one.wanted = "unproven", None
             elif at is None:
                 yield tp, one
             elif at.offset == wanted:
-                one.set_to = wanted
+                one.is_set(wanted)
             elif not self._is_ours(group, remote, one, at):
                 one.state, one.set_to = "foreign", None
-            elif wanted > at.offset or one.state == "exact" or one.went_back:
+            elif wanted > at.offset or one.state == "exact" or one.has_left(at):
                 yield tp, one
             else:
                 one.set_to = at.offset
 
     def _is_ours(self, group: str, remote: TopicPartition, one: Position, at: CommittedOffset) -> bool:
         """Whether the position on the target was set by a follower, or by MirrorMaker and lies behind."""
-        if at.metadata == FOLLOWED or at.offset == one.set_to:
+        if one.was_set(at):
             return True
         if at.offset > int(one.wanted or 0):
             return False

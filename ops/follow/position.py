@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from kafka.checkpoints import OffsetSync
+from kafka.group_commits import CommittedOffset
 from kafka.offset_syncs import OffsetMap
 from ops.follow.record_proof import ComparedRecords
+from ops.recovery.followed_mark import is_marked, marked_upstream
 
 Pairs = tuple[OffsetSync | None, OffsetSync | None]
 """The proven pairs in front of a position and behind it; None where there is none, of one side at most."""
@@ -14,8 +16,9 @@ Pairs = tuple[OffsetSync | None, OffsetSync | None]
 class Position:
     """What is known of a group in a partition: its offset at the source, and what was set on the target for that.
 
-    `went_back`: it has gone back at the source since it was set. `not_in_front`: the first proven pair, if the records
-    in front of it do not show where the group goes on.
+    `went_back`: it has gone back at the source since it was set, which was at `left`. `was_read`: nothing is known of
+    it, and where it is on the target was looked at. `not_in_front`: the first proven pair, if the records in front of
+    it do not show where the group goes on.
     """
 
     upstream: int
@@ -24,14 +27,34 @@ class Position:
     wanted: int | None = None
     set_to: int | None = None
     went_back: bool = False
+    left: int | None = None
+    was_read: bool = False
     not_in_front: OffsetSync | None = None
 
     def move(self, upstream: int, metadata: str) -> None:
         """Take in where the group stands now; what was set for a position in front of it skips nothing from there."""
         if upstream != self.upstream or metadata != self.metadata:
             if upstream < self.upstream:
-                self.set_to, self.went_back = None, True
+                self.left = self.left if self.set_to is None else self.set_to
+                self.set_to, self.went_back, self.was_read = None, True, False
             self.upstream, self.metadata, self.wanted, self.not_in_front = upstream, metadata, None, None
+
+    def is_due(self, *, again: bool) -> bool:
+        """Whether it is to be set, or where it is on the target to be looked at."""
+        return not self.was_read if self.wanted is None else again or self.wanted != self.set_to
+
+    def was_set(self, at: CommittedOffset) -> bool:
+        """Whether a follower has set this offset."""
+        return is_marked(at.metadata) or at.offset in {self.set_to, self.left}
+
+    def has_left(self, at: CommittedOffset) -> bool:
+        """Whether this offset was set for a position behind the one where the group is now: it may skip records."""
+        upstream = marked_upstream(at.metadata)
+        return self.went_back or (upstream is not None and upstream > self.upstream)
+
+    def is_set(self, offset: int | None) -> None:
+        """Take in that this is its offset on the target now."""
+        self.set_to, self.went_back, self.left, self.was_read = offset, False, None, True
 
     def find(self, known: OffsetMap | None) -> Pairs | None:
         """Take in what the offset syncs prove; from what was set for it before a group is not moved back.
@@ -60,4 +83,4 @@ class Position:
 
     def forget(self) -> None:
         """Forget all that depends on the logs of the partition."""
-        self.state, self.wanted, self.set_to, self.not_in_front = "unknown", None, None, None
+        self.state, self.wanted, self.set_to, self.left, self.not_in_front = "unknown", None, None, None, None

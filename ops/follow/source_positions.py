@@ -86,10 +86,16 @@ class SourcePositions:
             if tp in of_group:
                 of_group[tp].forget()
 
-    def drop_unread(self, tp: TopicPartition) -> None:
-        """Forget unread positions in a partition whose topic was created again: they are of its old log."""
-        for group in self._unread:
-            self.by_group[group].pop(tp, None)
+    def begin_again(self, tp: TopicPartition) -> None:
+        """Forget unread positions in a partition whose topic was created again: they are of its old log.
+
+        In the new one no group has gone back, and what was set skips nothing of what the mirror copies behind it.
+        """
+        for group, of_group in self.by_group.items():
+            if group in self._unread:
+                of_group.pop(tp, None)
+            elif tp in of_group:
+                of_group[tp].went_back, of_group[tp].was_read = False, True
 
     def states(self) -> Counter[str]:
         """How many positions are in each state; those of a group that was not read are unknown."""

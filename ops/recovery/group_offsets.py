@@ -15,11 +15,11 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 
 from kafka import group_commits, in_flight
 from kafka.cluster import CALL_DEADLINE_S, Cluster
-from kafka.group_commits import CommittedOffset
 from kafka.groups import IDLE, LogRange
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import draining, translated_offsets
+from ops.recovery.followed_mark import is_marked, marked_upstream
 from ops.recovery.mirror_context import MirrorContext
 from settings.text import format_names
 
@@ -30,8 +30,6 @@ _HAS_MEMBERS = (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaE
 _DENIED = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 LEAVE_WITHIN_S, LOOK_EVERY_S, REPORTED_EVERY_S = 60.0, 1.0, 10.0
 """Longer than the 45 s after which brokers give up a member that no longer answers (`session.timeout.ms`)."""
-FOLLOWED = "rt-inventory-follow"
-"""Metadata of the offsets that `ops follow` sets, where the group itself stores none: they skip nothing."""
 RECORDS = "what is behind it was not read"
 """Why a group is set back to its exact offset."""
 PLACES_NAMED = 5
@@ -145,7 +143,7 @@ def _set(
             yield group
 
     def send(group: str) -> Any:
-        known = {tp: one for tp, one in before[group].items() if one.metadata != FOLLOWED}
+        known = {tp: one for tp, one in before[group].items() if not is_marked(one.metadata)}
         parts = [group_commits.moved(tp, offset, known.get(tp)) for tp, offset in sorted(wrong[group].items())]
         request = [ConsumerGroupTopicPartitions(group, parts)]
         return cluster.admin.alter_consumer_group_offsets(request, request_timeout=CALL_DEADLINE_S)[group]
@@ -305,7 +303,7 @@ class TargetGroups:
             # Of all: a broker whose coordinator still loads does not list its groups, and they have offsets.
             at = self._target.group_offsets(names)
             changes = [self._change(group, at.get(group, {}), translated, set_back) for group in names]
-            self._keep_followed(changes)
+            self._keep_followed(changes, translated)
             to_set = [(change.group, {**change.missing, **change.back}) for change in changes if change.is_one]
             for _ in commit_each(self._target, to_set, self._require_permission):
                 pass
@@ -329,13 +327,19 @@ class TargetGroups:
                 change.back[tp] = proven
         return change
 
-    def _keep_followed(self, changes: Iterable[_Change]) -> None:
-        """Take back what is to be changed of offsets that `ops follow` has set: it has proven them by more."""
+    def _keep_followed(self, changes: Iterable[_Change], translated: translated_offsets.TranslatedOffsets) -> None:
+        """Take back what is to be changed of offsets that `ops follow` has set: it has proven them by more.
+
+        Not of one that it has set before the group went back at the source.
+        """
         doubtful = {change.group: change for change in changes if change.back or change.unexplained}
         for group, offsets in group_commits.read(self._target, doubtful).items():
             change = doubtful[group]
             for tp, committed in offsets.items():
-                if committed == CommittedOffset(change.at.get(tp, -1), FOLLOWED):
+                if committed.offset != change.at.get(tp, -1) or not is_marked(committed.metadata):
+                    continue
+                upstream = marked_upstream(committed.metadata)
+                if upstream is None or not translated.has_gone_back(group, tp, upstream):
                     change.back.pop(tp, None)
                     change.unexplained.pop(tp, None)
 

@@ -40,6 +40,12 @@ class TranslatedOffsets:
         reached = [one.downstream + (one.upstream < last.upstream) for one in newest if one.upstream <= last.upstream]
         return min(at, max([last.downstream, *reached]))
 
+    def has_gone_back(self, group: str, tp: TopicPartition, upstream: int) -> bool:
+        """Whether the group has reached this source offset and gone back in front of it, by the checkpoints."""
+        history = self.translation.checkpoints.get((group, *tp))
+        reached = [one.upstream >= upstream for one in history.newest] if history is not None else []
+        return any(reached) and not reached[-1]
+
 
 def read(pair: MirrorContext, target: Cluster) -> TranslatedOffsets:
     """Return what MirrorMaker has translated, as far as its topics on the target can be read."""

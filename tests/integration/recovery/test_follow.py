@@ -20,7 +20,7 @@ from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from ops.follow.command import FollowMetrics, followed, repeat
 from ops.follow.record_proof import RecordComparison, Stretch
-from ops.recovery.group_offsets import FOLLOWED
+from ops.recovery.followed_mark import FOLLOWED
 from sandbox.toolchain import Tools
 from tests.support import followed_mirror
 from tests.support.followed_mirror import PARTITIONS, PLAIN, TRANSACTIONAL, Cost, Traffic
@@ -104,7 +104,7 @@ def _judged(clusters: Clusters, traffic: Traffic, killed: float, states: dict[st
             last = claimed.last_checkpoint((group, topic, number))
             place = group, topic, number
             judge = traffic, copied[topic, number], killed, LATELY_S
-            found.metadata.add(at.metadata)
+            found.metadata.add(at.metadata.partition(" ")[0])
             found.followed.append(followed_mirror.cost(place, at.offset, *judge))
             found.mirror_makers.append(followed_mirror.cost(place, last.downstream if last else 0, *judge))
     return found

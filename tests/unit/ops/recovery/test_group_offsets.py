@@ -11,7 +11,7 @@ from kafka.in_flight import IN_FLIGHT
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import group_offsets
-from ops.recovery.group_offsets import FOLLOWED
+from ops.recovery.followed_mark import FOLLOWED
 from tests.support.recovery_pair import Admin, Side
 
 ITEMS, STORE = TopicPartition("items", 0), TopicPartition("store.inventory", 1)

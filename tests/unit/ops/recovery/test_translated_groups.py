@@ -11,8 +11,9 @@ from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync, OffsetS
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import group_offsets, translated_offsets
+from ops.recovery import translated_offsets
 from ops.recovery.failover import PLANNED, UNPLANNED
+from ops.recovery.followed_mark import FOLLOWED
 from tests.support.failover_sides import ITEMS, STORE, Sides, work
 from tests.support.recovery_pair import known
 
@@ -41,16 +42,35 @@ def test_a_group_that_stands_further_than_the_mirror_has_translated_is_set_back(
 
 def test_what_ops_follow_has_set_is_not_set_back(sides: Sides) -> None:
     sides.translate("orders", ITEMS, (5, 5))
-    sides.target.metadata["orders", ITEMS] = group_offsets.FOLLOWED
+    sides.target.metadata["orders", ITEMS] = FOLLOWED
     found = work(UNPLANNED).offsets()["groups"]["orders"]
     assert sides.target.held["orders"] == {ITEMS: 8}
     assert (found["offsets"], found["setBack"], found["mayBeSkipped"]) == ({"items-0": 8}, {}, {})
 
 
+@pytest.mark.parametrize(
+    ("pairs", "mark", "at"),
+    [
+        (((9, 8), (5, 5)), f"{FOLLOWED} 9", 5),
+        (((9, 8), (5, 5)), f"{FOLLOWED} 5", 8),
+        (((9, 8), (5, 5)), FOLLOWED, 8),
+        (((4, 4), (5, 5)), f"{FOLLOWED} 9", 8),
+    ],
+    ids=["the group went back since", "it was there when it was set", "not known", "MirrorMaker is behind"],
+)
+def test_what_ops_follow_has_set_before_the_group_went_back_is_set_back(
+    sides: Sides, pairs: tuple[tuple[int, int], ...], mark: str, at: int
+) -> None:
+    sides.translate("orders", ITEMS, *pairs)
+    sides.target.metadata["orders", ITEMS] = mark
+    work(UNPLANNED).offsets()
+    assert sides.target.held["orders"][ITEMS] == at
+
+
 def test_a_group_that_a_broker_does_not_list_yet_is_known_by_its_offsets(sides: Sides) -> None:
     """While a coordinator loads, a broker lists none of its groups."""
     sides.translate("orders", ITEMS, (5, 5))
-    sides.target.metadata["orders", ITEMS] = group_offsets.FOLLOWED
+    sides.target.metadata["orders", ITEMS] = FOLLOWED
     sides.target.states.clear()
     found = work(UNPLANNED).offsets()["groups"]["orders"]
     assert sides.target.held["orders"] == {ITEMS: 8}
@@ -60,7 +80,7 @@ def test_a_group_that_a_broker_does_not_list_yet_is_known_by_its_offsets(sides: 
 def test_an_offset_that_ops_follow_has_set_may_skip_nothing_though_nothing_is_translated(sides: Sides) -> None:
     sides.translate("orders", STORE, (2, 2))
     assert work(UNPLANNED).offsets()["groups"]["orders"]["mayBeSkipped"] == {"items-0": 8}
-    sides.target.metadata["orders", ITEMS] = group_offsets.FOLLOWED
+    sides.target.metadata["orders", ITEMS] = FOLLOWED
     assert work(UNPLANNED).offsets()["groups"]["orders"]["mayBeSkipped"] == {}
 
 
