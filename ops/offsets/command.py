@@ -129,13 +129,11 @@ def translate_command(
         options = entries.of_options(topic or [], partition or [], offset or []) if topic or partition or offset else []
         if bool(options) == (file is not None):
             raise OpsError("translate: --topic, --partition and --offset, or --file must be given, not both.")
-        held = _read(file, side) if file is not None else None
-        wanted = held.entries if held is not None else options
+        held = _read(file, side) if file is not None else EntryFile(entries=options)
         known = mirror_context.load(stack, mirror, os.environ, folder)
-        if file is not None and held is not None:
-            _require_same_mirror(file, held, known)
+        _require_same_mirror(file, held, known)
         tp = report_dir or default_report_dir("offsets", known)
-        outcome = current_offsets.translate(known, side, wanted, tp, os.environ, log)
+        outcome = current_offsets.translate(known, side, held.entries, tp, os.environ, log)
         _warn(outcome.faults)
         there: Side = "target" if side == "source" else "source"
         if out is not None:
@@ -317,7 +315,7 @@ def _read(file: Path, side: Side) -> EntryFile:
     return found
 
 
-def _require_same_mirror(file: Path, found: EntryFile, known: MirrorContext) -> None:
+def _require_same_mirror(file: Path | None, found: EntryFile, known: MirrorContext) -> None:
     """Raise OpsError if a file names another stack or mirror: its offsets are of other clusters."""
     stack, mirror = found.stack or known.stack, found.mirror or known.mirror
     if (label_of(stack), mirror) != (known.label, known.mirror):

@@ -258,14 +258,14 @@ class PulumiStack:
         self._require_success("up", done, one_stream=True)
 
     def _locked(self, lock: StackLock) -> OpsError:
-        release = f"release its lock, then run this again: {process.cancel(self.name, self.folder)}."
+        lock_then = f"its lock, then run this again: {process.cancel(self.name, self.folder)}."
         if lock.is_left_over:
             return OpsError(
-                f"stack {self.name}: must not be locked (locked by {lock}, which has ended). R{release[1:]}"
+                f"stack {self.name}: must not be locked (locked by {lock}, which has ended). Release {lock_then}"
             )
         return OpsError(
             f"stack {self.name}: somebody else's update must end within {self.lock_within_s:.0f} s (locked by {lock})."
-            f" Wait for it, or if it was killed {release}"
+            f" Wait for it, or if it was killed release {lock_then}"
         )
 
     def _known_stacks(self) -> list[str]:

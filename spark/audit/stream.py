@@ -27,7 +27,7 @@ from kafka.topic_partition import TopicPartition
 from spark.audit.buckets import WORD, Place, Sums
 from spark.audit.store import AuditStore, Role
 from spark.comparison.record_rows import inexact, words
-from spark.comparison.spark_engine import kafka_options
+from spark.comparison.spark_engine import kafka_options, offsets_by_topic
 
 APPENDED = 1  # of the Kafka source: org.apache.kafka.common.record.TimestampType.LOG_APPEND_TIME
 _LOWER = 2**32 - 1
@@ -129,21 +129,15 @@ def _records(spark: SparkSession, reading: Reading) -> DataFrame:
 
 
 def _options(reading: Reading) -> dict[str, str]:
+    starts = [(*tp, offset) for tp, offset in reading.starts.items()]
     return {
         **kafka_options(reading.side, reading.isolation),
         "subscribe": ",".join(sorted(reading.topics)),
-        **({"startingOffsets": json.dumps(_by_topic(reading.starts))} if reading.starts else {}),
+        **({"startingOffsets": json.dumps(offsets_by_topic(starts))} if starts else {}),
         # Spark keeps consumers by their group and partition: those of the last reading go on. Both sides may have
         # topics of one name. Nothing joins the group or commits to it.
         "kafka.group.id": f"rt-inventory-audit-{reading.role}",
     }
-
-
-def _by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for tp, offset in offsets.items():
-        found.setdefault(tp.topic, {})[str(tp.partition)] = offset
-    return found
 
 
 def added_up(records: DataFrame, reading: Reading) -> DataFrame:

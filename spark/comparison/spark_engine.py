@@ -299,16 +299,21 @@ def kafka_options(side: ClusterConfig, isolation: str) -> dict[str, str]:
     }
 
 
+def offsets_by_topic(offsets: Iterable[tuple[str, int, int]]) -> dict[str, dict[str, int]]:
+    """Return topics, partitions and offsets as Spark's options name them: offsets by partition, by topic."""
+    found: dict[str, dict[str, int]] = {}
+    for topic, partition, offset in offsets:
+        found.setdefault(topic, {})[str(partition)] = offset
+    return found
+
+
 def read(
     spark: SparkSession, side: ClusterConfig, ranges: Sequence[ReadRange], isolation: str, names: Mapping[str, str]
 ) -> DataFrame:
     """Return the data records of exactly these ranges; `names` maps a topic of this cluster to the source's name."""
     total = sum(part.end - part.start for part in ranges)
-    starts: dict[str, dict[str, int]] = {}
-    ends: dict[str, dict[str, int]] = {}
-    for part in ranges:
-        starts.setdefault(part.topic, {})[str(part.partition)] = part.start
-        ends.setdefault(part.topic, {})[str(part.partition)] = part.end
+    starts = offsets_by_topic((part.topic, part.partition, part.start) for part in ranges)
+    ends = offsets_by_topic((part.topic, part.partition, part.end) for part in ranges)
     options = {
         **kafka_options(side, isolation),
         "assign": json.dumps({topic: [int(number) for number in numbers] for topic, numbers in starts.items()}),
