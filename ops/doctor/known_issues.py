@@ -77,7 +77,8 @@ _ALL = (
     KnownIssue(
         name="advertised-listener-unreachable",
         sign="The bootstrap address answers, and a broker that it names takes no connection at its advertised address",
-        remedy="If the broker is down, start it. Else correct the address that the listener advertises on cluster "
+        remedy="If the broker is down, start it; one whose disk is full ends with `No space left on device` in its log "
+        "and needs a larger volume first. Else correct the address that the listener advertises on cluster "
         "{side} (spec.kafka.listeners, configuration.brokers), or let this network reach it. This was tried from "
         "here: try it from the mirror's workers too.",
     ),

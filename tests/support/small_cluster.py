@@ -149,7 +149,7 @@ class Kit:
             "sasl.username": user,
             "sasl.password": password,
             "ssl.ca.pem": self.listener()["certificates"][0],
-            "socket.timeout.ms": 3000,
+            "socket.timeout.ms": 20_000,
             "log_level": 0,
         }
 

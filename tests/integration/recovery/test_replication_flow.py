@@ -30,10 +30,11 @@ from tests.support.small_cluster import USER, Kit, mirror_spec
 from tests.support.waiting import wait_until
 
 NAME, NAMESPACE = "copy", "flow-tests"
-STEADY, GROWN, EMPTY, PART, LATE, ALONE = "steady", "grown", "empty", "part", "late", "alone"
+STEADY, GROWN, EMPTY, PART, LATE, ALONE, WIDE = "steady", "grown", "empty", "part", "late", "alone", "wide"
 MIRRORED = (STEADY, GROWN, EMPTY, PART)
 CHECKPOINTS = "here.checkpoints.internal"
-WITHIN_S = 60.0
+WITHIN_S, MANY_WITHIN_S = 60.0, 300.0
+MANY = 3000
 COPIED, EXCLUDED = "retention.ms", "unclean.leader.election.enable"
 
 
@@ -66,10 +67,10 @@ def spec(kit: Kit, *more: str, **source: Any) -> dict[str, Any]:
     return found
 
 
-def answers(kit: Kit, request: Callable[[AdminClient], dict[Any, Any]]) -> dict[Any, Any]:
+def answers(kit: Kit, request: Callable[[AdminClient], dict[Any, Any]], within_s: float = 20) -> dict[Any, Any]:
     """What the brokers answered to a request, by what was asked for."""
     admin = AdminClient(kit.client_config())  # must outlive the answers
-    return {key: future.result(20) for key, future in request(admin).items()}
+    return {key: future.result(within_s) for key, future in request(admin).items()}
 
 
 def values(*numbers: int) -> list[str]:
@@ -306,3 +307,38 @@ def test_a_mirror_from_the_latest_offset_copies_only_what_is_written_after_it_be
     begun = int(first.removeprefix("record "))
     assert begun >= 5
     copied(kit, LATE, values(*range(begun, written)))
+
+
+@pytest.mark.nightly
+def test_a_topic_of_three_thousand_partitions_is_copied_and_a_group_goes_on_in_each(kit: Kit) -> None:
+    new = NewTopic(WIDE, MANY, 1)
+    answers(kit, lambda admin: admin.create_topics([new], request_timeout=MANY_WITHIN_S), MANY_WITHIN_S)
+    producer = RaisingProducer(kit.client_config())
+    for number, value in enumerate(values(*range(MANY))):
+        producer.produce(WIDE, value=value, partition=number)
+    producer.deliver(MANY_WITHIN_S)
+    kit.apply("KafkaMirrorMaker2", NAME, spec(kit, WIDE))
+    kit.ready("KafkaMirrorMaker2", NAME)
+    group = Consumer(kit.client_config() | {"group.id": "wide-group", "enable.auto.commit": False})
+    try:
+        remote = [TopicPartition(f"here.{WIDE}", number, 0) for number in range(MANY)]
+        wait_until("the remote topic exists", lambda: remote[0].topic in records.topics(kit.client_config()), WITHIN_S)
+        group.assign(remote)
+        found = dict[int, str]()
+
+        def all_there() -> bool:
+            for message in group.consume(MANY, timeout=1):
+                assert message.error() is None, message.error()
+                found[message.partition()] = message.value().decode()
+            return len(found) == MANY
+
+        wait_until("a record in each partition", all_there, MANY_WITHIN_S)
+        assert found == dict(enumerate(values(*range(MANY))))
+        records.commit(group, [TopicPartition(WIDE, number, 1) for number in range(MANY)])
+        wait_until(
+            "the group's offset in each partition",
+            lambda: {one.offset for one in records.committed_by(group, remote)} == {1},
+            MANY_WITHIN_S,
+        )
+    finally:
+        group.close()
