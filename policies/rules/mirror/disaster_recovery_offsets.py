@@ -30,8 +30,13 @@ _SYNCED = "sync.group.offsets.enabled"
 _LOCATION = "offset-syncs.topic.location"
 _NO_CHECKPOINTS = "Without checkpoints, no offset is translated for the target."
 _NO_SYNCS = "Without offset syncs, no offset is translated for the target."
+_NOT_SYNCED = "Without it, consumers start at the target without their offsets."
+_REQUIRED = (
+    (CHECKPOINT, _NOT_SYNCED),
+    (SOURCE, "Without it, no record is copied and no offset is translated for the target."),
+)
 _SWITCHES = (
-    (CHECKPOINT, _SYNCED, False, "Without it, consumers start at the target without their offsets."),
+    (CHECKPOINT, _SYNCED, False, _NOT_SYNCED),
     (CHECKPOINT, "emit.checkpoints.enabled", True, _NO_CHECKPOINTS),
     (CHECKPOINT, "enabled", True, _NO_CHECKPOINTS),
     (SOURCE, "emit.offset-syncs.enabled", True, _NO_SYNCS),
@@ -40,21 +45,22 @@ _SWITCHES = (
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
-    """A message for each mirror without a checkpoint connector that runs, and for whatever else keeps offsets back."""
+    """A message for each connector that a mirror lacks, and for whatever else keeps offsets back."""
     yield from unreadable(f"mirror {name(props)}", config, "mirrors")
     if not _is_declared(props, config):
         return
     checks: tuple[Callable[..., Iterator[str]], ...]
-    checks = (_undeclared, *(partial(_switched_off, *switch) for switch in _SWITCHES), _at_rest, _elsewhere)
+    undeclared = (partial(_undeclared, *required) for required in _REQUIRED)
+    checks = (*undeclared, *(partial(_switched_off, *switch) for switch in _SWITCHES), _at_rest, _elsewhere)
     flows = replication_flows(type_, props)
     yield from each(product(flows, checks), lambda looked_at: looked_at[1](props=props, flow=looked_at[0]))
 
 
-def _undeclared(props: Props, flow: ReplicationFlow) -> Iterator[str]:
-    if CHECKPOINT not in flow.connectors:
+def _undeclared(connector: str, consequence: str, *, props: Props, flow: ReplicationFlow) -> Iterator[str]:
+    if connector not in flow.connectors:
         yield (
-            f"mirror {name(props)}: {flow.where}.{CHECKPOINT} must be declared for disaster recovery "
-            "(got nothing). Without it, consumers start at the target without their offsets."
+            f"mirror {name(props)}: {flow.where}.{connector} must be declared for disaster recovery (got nothing). "
+            f"{consequence}"
         )
 
 
@@ -111,7 +117,7 @@ POLICY = resource_policy(
         }
     },
     severity=Severity.CRITICAL,
-    remediation_steps="Declare `checkpointConnector` with `sync.group.offsets.enabled: true`, and leave checkpoints "
-    "and offset syncs on, these at the same place in both connectors. "
+    remediation_steps="Declare `sourceConnector`, and `checkpointConnector` with `sync.group.offsets.enabled: true`, "
+    "and leave checkpoints and offset syncs on, these at the same place in both connectors. "
     f"Where a follower commits them, annotate the mirror with {FOLLOWED}.",
 )

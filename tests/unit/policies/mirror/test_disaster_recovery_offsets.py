@@ -68,6 +68,19 @@ def test_no_checkpoint_connector_is_reported_once(shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", kit.SHAPES)
+def test_checkpoints_without_a_connector_that_copies_are_reported(shape: str) -> None:
+    mirror = declared(shape)
+    del kit.flow(mirror)["sourceConnector"]
+    no_source = (
+        "mirror mm2: mirrors[0].sourceConnector must be declared for disaster recovery (got nothing). "
+        "Without it, no record is copied and no offset is translated for the target."
+    )
+    assert kit.judge(POLICY, mirror) == [no_source]
+    del kit.flow(mirror)["checkpointConnector"]
+    assert kit.judge(POLICY, mirror) == [NONE, no_source]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
 def test_offsets_that_are_not_committed_are_reported(shape: str) -> None:
     mirror = declared(shape)
     config(mirror)[SYNC] = "FALSE"
