@@ -44,8 +44,10 @@ def topics_present(
     problems += [f"loop, mirrored back to where it came from: {', '.join(loops)}"] if loops else []
     not_shown = hidden or HiddenTopics()
     depends = (
-        f"whether the mirror copies {', '.join(doubtful)} depends on its release of Kafka, and mirror.version does not "
-        "say it; up to 3.9 it does not"
+        f"mirror.version must be the release of Kafka of the mirror's workers (got {mirror.version or 'none'}): "
+        f"whether they copy {', '.join(doubtful)} depends on it, up to 3.9 they do not. Set it in the request, or "
+        "leave these topics out (topics_exclude). A stack's mirror gets it with `pulumi up`, from its version or its "
+        "cluster's; topicsExclude leaves topics out"
         if doubtful
         else ""
     )
