@@ -13,7 +13,7 @@ from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync, OffsetS
 from kafka.group_positions import GroupPosition
 from kafka.groups import Groups
 from kafka.topic_partition import TopicPartition
-from spark.checks.groups import checkpoints_consistent
+from spark.checks.checkpoints import checkpoints_consistent
 from spark.checks.registry import NOTHING, Check
 
 MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))
