@@ -161,6 +161,7 @@ class Failover:
     def prove(self) -> Facts:
         """Run the verification; raises OpsError if records or groups are not as they must be."""
         proof = self._prover.prove()
+        group_offsets.require_inactive(connected(self.pair.target()), proof.committed())
         unforgiven = [name for name in proof.failed if not self.options.exact or name not in translation.ABOUT_GROUPS]
         doubts = [*proof.records_in_doubt(), *(() if self.options.exact else proof.groups_in_doubt())]
         unforgiven += [name for name in doubts if name not in unforgiven]

@@ -156,9 +156,9 @@ def groups_no_loss(
     good = f"{number} positions, 0 skipped" + (f", {at_work} more of groups active on the target" if at_work else "")
     check = Check(
         name="groups_no_loss",
-        ok=False if len(bad) else None if len(open_ones) or len(outside) or not number + at_work else True,
+        ok=False if len(bad) else None if len(open_ones) or len(outside) or not number else True,
         expected="0 records skipped",
-        observed="; ".join(parts) or (good if number + at_work else NOTHING),
+        observed="; ".join(parts) or (good if number else _nothing_judged(at_work)),
         evidence=[_position(one) for one in shown],
     )
     return _with_unknown(check, unknown)
@@ -192,6 +192,16 @@ def _judged(columns: PositionColumns) -> npt.NDArray[np.bool_]:
     return columns.is_set("judged") & is_placed
 
 
+def _nothing_judged(at_work: int) -> str:
+    """Return why no position is judged, with the number of those of groups active on the target."""
+    if not at_work:
+        return NOTHING
+    return (
+        f"{NOTHING}: {at_work} positions, all of groups active on the target. Their members go on from where they are; "
+        "stop them there to have them judged"
+    )
+
+
 def _unexplained(positions: GroupPositions, places: Places) -> str:
     def text(one: GroupPosition) -> str:
         return f": {one.skipped} skipped at {one.synced}, which no checkpoint states and no member explains"
@@ -208,7 +218,7 @@ def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits, un
     found = GroupPositions.of(positions)
     columns = PositionColumns(found)
     placed, active = _judged(columns), columns.is_set("active")
-    judged = placed & ~active  # those with members on the target go on from where these are
+    judged = placed & ~active
     numbers = columns.group_numbers[judged]
     sums = np.zeros(len(found.groups), dtype=np.int64)
     np.add.at(sums, numbers, columns.numbers["repeated"][judged])
@@ -218,9 +228,9 @@ def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits, un
     most = f"at most {max(totals.values(), default=0)} read again"
     check = Check(
         name="groups_reread_bounded",
-        ok=not over if placed.any() else None,
+        ok=not over if judged.any() else None,
         expected=f"at most {limits.reread_records_max} records read again per group",
-        observed=(shown or most) if placed.any() else NOTHING,
+        observed=(shown or most) if judged.any() else _nothing_judged(int(placed.sum())),
         evidence=[{"group": group, "repeated": total} for group, total in sorted(totals.items())],
     )
     return _with_unknown(check, unknown)

@@ -97,11 +97,19 @@ def groups_no_loss(positions: Sequence[GroupPosition]) -> Check:
     good += f", {at_work} more of groups active on the target" if at_work else ""
     return Check(
         name="groups_no_loss",
-        ok=False if bad else None if open_ones or not judged else True,
+        ok=False if bad else None if open_ones or len(judged) == at_work else True,
         expected="0 records skipped",
-        observed="; ".join(parts) or (good if judged else NOTHING),
+        observed="; ".join(parts) or (good if len(judged) > at_work else _nothing_judged(at_work)),
         evidence=[_position(one) for one in [*bad, *open_ones][:EVIDENCE_MAX]],
     )
+
+
+def _nothing_judged(at_work: int) -> str:
+    why = (
+        f": {at_work} positions, all of groups active on the target. Their members go on from where they are; stop "
+        "them there to have them judged"
+    )
+    return NOTHING + (why if at_work else "")
 
 
 def _unexplained(positions: Sequence[GroupPosition]) -> str:
@@ -129,9 +137,9 @@ def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits) ->
     most = f"at most {max(totals.values(), default=0)} read again"
     return Check(
         name="groups_reread_bounded",
-        ok=not over if judged else None,
+        ok=not over if totals else None,
         expected=f"at most {limits.reread_records_max} records read again per group",
-        observed=(shown or most) if judged else NOTHING,
+        observed=(shown or most) if totals else _nothing_judged(len(judged)),
         evidence=[{"group": group, "repeated": total} for group, total in sorted(totals.items())],
     )
 

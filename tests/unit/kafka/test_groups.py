@@ -173,7 +173,7 @@ def test_an_offset_above_the_last_checkpoint_that_nothing_explains_is_unknown(mo
 
 def test_a_member_on_the_target_explains_an_offset_above_the_last_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     (one,) = read(monkeypatch, Side({"g": "STABLE"}, [{"g": {PLACE: 15}}]), [Checkpoint(8, 8)]).positions
-    assert groups_no_loss([replace(one, skipped=7, judged=True)]).ok is True
+    assert groups_no_loss([replace(one, skipped=7, judged=True), position(group="other", judged=True)]).ok is True
 
 
 def test_an_offset_that_nothing_explains_but_skips_nothing_holds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,9 +119,9 @@ def test_doubled_records_are_allowed_up_to_the_limit() -> None:
 
 @pytest.mark.parametrize(("changes", "ok"), [({}, False), ({"active": True}, True), ({"unclaimed": True}, None)])
 def test_a_skip_fails_unless_the_group_works_on_the_target(changes: dict[str, Any], ok: bool | None) -> None:
-    fields: dict[str, Any] = {"group": "g", "topic": "items", "partition": 0, "committed": 5, "synced": 7}
-    one = GroupPosition(**fields, skipped=2, judged=True, **changes)
-    assert groups.groups_no_loss([one]).ok is ok
+    fields: dict[str, Any] = {"topic": "items", "partition": 0, "committed": 5, "synced": 7, "judged": True}
+    one = GroupPosition(group="g", skipped=2, **fields, **changes)
+    assert groups.groups_no_loss([one, GroupPosition(group="other", **fields)]).ok is ok
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,6 @@ def test_a_skip_fails_unless_the_group_works_on_the_target(changes: dict[str, An
         ({"synced": 6}, True),
         ({"committed": 3}, True),
         ({"unread": 0}, True),
-        ({"active": True}, True),
         ({"skipped": 1}, False),
     ],
 )
@@ -147,11 +146,24 @@ def test_an_offset_in_front_of_the_targets_log_start_is_unknown_while_the_group_
 
 
 def test_a_group_at_work_on_the_target_reads_nothing_again_there() -> None:
-    fields: dict[str, Any] = {"group": "g", "topic": "items", "partition": 0, "committed": 5, "synced": 1}
-    one = GroupPosition(**fields, judged=True, repeated=30, active=True)
-    check = groups.groups_reread_bounded([one], Limits(reread_records_max=0))
-    assert (check.ok, check.evidence) == (True, [])
-    assert groups.groups_no_loss([one]).observed == "0 positions, 0 skipped, 1 more of groups active on the target"
+    fields: dict[str, Any] = {"topic": "items", "partition": 0, "committed": 5, "synced": 1, "judged": True}
+    rows = [GroupPosition(group="g", repeated=30, active=True, **fields), GroupPosition(group="other", **fields)]
+    check = groups.groups_reread_bounded(rows, Limits(reread_records_max=0))
+    assert (check.ok, check.evidence) == (True, [{"group": "other", "repeated": 0}])
+    assert groups.groups_no_loss(rows).observed == "1 positions, 0 skipped, 1 more of groups active on the target"
+
+
+def test_groups_that_all_work_on_the_target_prove_nothing() -> None:
+    """They go on from where their members are: no position was judged, and unknown is never green."""
+    fields: dict[str, Any] = {"topic": "items", "partition": 0, "committed": 5, "synced": 4, "unread": 9}
+    rows = [GroupPosition(group=name, judged=True, active=True, **fields) for name in ("g", "h")]
+    there = {TopicPartition("items", 0): 6}
+    for check in (groups.groups_no_loss(rows, "", {}, there), groups.groups_reread_bounded(rows, Limits())):
+        assert check.ok is None
+        assert check.observed == (
+            "nothing to compare: 2 positions, all of groups active on the target. Their members go on from where they "
+            "are; stop them there to have them judged"
+        )
 
 
 def test_what_is_read_again_is_bounded_per_group() -> None:
