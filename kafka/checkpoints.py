@@ -21,7 +21,6 @@ CheckpointKey = tuple[str, str, int]
 SourceOffset = tuple[str, int, int]
 HISTORY = 50  # records of one key that compaction has left
 SYNCS_JUDGED = 3
-OFFSETS_MAX = 20_000
 _PER_CHECKPOINT, _NO_TIME = 3, -1
 _NUMBER, _CHECKPOINT = struct.Struct(">i"), struct.Struct(">hqq")
 
@@ -301,25 +300,21 @@ def decode_sync(raw: bytes | None, value: bytes | None) -> tuple[TopicPartition,
 
 def offsets_to_verify(
     found: OffsetTranslation, wanted: Iterable[tuple[CheckpointKey, TopicPartition]], cut: Mapping[TopicPartition, int]
-) -> list[SourceOffset]:
-    """Return the (topic, partition, source offset) whose true image is needed to judge the translation.
+) -> "dict[TopicPartition, array[int]]":
+    """Return the source offsets, sorted, whose true image is needed to judge the translation.
 
     `wanted` yields the key of each position among the checkpoints and its partition of the source; `cut` holds the
     offsets up to which records are compared. Only partitions in which a group has a position are asked for: there
     MirrorMaker's own records count. At most one checkpoint per position and SYNCS_JUDGED syncs per partition.
     """
-    asked: dict[SourceOffset, None] = {}
-    partitions: dict[TopicPartition, None] = {}
+    asked: dict[TopicPartition, array[int]] = {}
     for key, tp in wanted:
-        partitions[tp] = None
+        if tp not in asked:
+            asked[tp] = array("q", [one.upstream for one in judged_syncs(found, tp, cut.get(tp, 0))])
         one = judged_checkpoint(found, key, cut.get(tp, 0))
         if one is not None:
-            asked[*tp, one.upstream] = None
-            if len(asked) == OFFSETS_MAX:
-                return list(asked)
-    for tp in partitions:
-        asked |= dict.fromkeys((*tp, one.upstream) for one in judged_syncs(found, tp, cut.get(tp, 0)))
-    return list(asked)[:OFFSETS_MAX]
+            asked[tp].append(one.upstream)
+    return {tp: array("q", sorted(set(held))) for tp, held in asked.items() if held}
 
 
 def judged_checkpoint(found: OffsetTranslation, key: CheckpointKey, cut: int) -> Checkpoint | None:

@@ -120,16 +120,15 @@ class GroupPositions(Sequence[GroupPosition]):
         copy.flags = {name: _chosen(held, places) for name, held in self.flags.items()}
         return copy
 
-    def parted(self, is_apart: Callable[[str], bool]) -> tuple["GroupPositions", list[GroupPosition]]:
-        """Return the positions of all groups but some, and a list of those of the others."""
+    def parted(self, is_apart: Callable[[str], bool]) -> tuple["GroupPositions", "GroupPositions"]:
+        """Return the positions of all groups but some, and those of the others."""
         apart = {number for number, name in enumerate(self.groups) if is_apart(name)}
         if not apart:
-            return self, []
-        others = [at for at, number in enumerate(self.group_numbers) if number in apart]
-        if others and others == list(range(others[0], len(self))):
-            return self.chosen(range(others[0])), self[others[0] :]
-        kept = [at for at, number in enumerate(self.group_numbers) if number not in apart]
-        return self.chosen(kept), [self[at] for at in others]
+            return self, GroupPositions()
+        places = array("i"), array("i")
+        for at, number in enumerate(self.group_numbers):
+            places[number in apart].append(at)
+        return self.chosen(places[False]), self.chosen(places[True])
 
     def replace(self, at: int, one: GroupPosition) -> None:
         """Put what is judged of a position in its place."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from kafka import canary, connectivity, mirror_metadata, mirror_position
+from kafka import canary, checkpoints, connectivity, mirror_metadata, mirror_position
 from kafka import groups as consumer_groups
 from kafka.cluster import Cluster
 from kafka.groups import Groups
@@ -181,7 +181,7 @@ class _Run:
         counted = ((TopicPartition(one.target_topic, one.partition), one.target_counts_from) for one in offset_ranges)
         context.warnings += [*mirror_position.older_records(counted), *cleaned_copies(offset_ranges)]
         try:
-            mirror_makers = comparison.positions_to_translate(request, groups, self.cut)
+            mirror_makers = checkpoints.offsets_to_verify(groups.translation, groups.keys(request.mirror), self.cut)
             ours = [one for one in offset_ranges if one.topic_partition in self.starts]
             wanted = groups.by_column.with_these(translation.positions(request, ours))
             compared = self.comparer.compare(offset_ranges, wanted, mirror_makers, self.progress, self.ledger)

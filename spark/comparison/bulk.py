@@ -231,17 +231,13 @@ class Bulk:
         if not groups:
             return []
         schema = "group string, topic string, partition int, committed long, synced long"
-        values = [(one.group, one.topic, one.partition, one.committed, one.synced) for one in groups]
-        found = {
-            (row.group, row.topic, row.partition): row
-            for row in translate(trimmed, table(self.spark, values, schema)).collect()
-        }
+        values = [(str(at), one.topic, one.partition, one.committed, one.synced) for at, one in enumerate(groups)]
+        found = {int(row.group): row for row in translate(trimmed, table(self.spark, values, schema)).collect()}
         names = ("unread", "skipped", "repeated", "lowest", "highest")
-        judged = []
-        for one in groups:
-            row = found.get((one.group, one.topic, one.partition))
-            judged.append(replace(one, judged=True, **{name: row[name] for name in names}) if row else one)
-        return judged
+        return [
+            replace(one, judged=True, **{name: found[at][name] for name in names}) if at in found else one
+            for at, one in enumerate(groups)
+        ]
 
 
 def _persisted(rows: DataFrame, held: ExitStack) -> DataFrame:

@@ -5,7 +5,8 @@ nor the state, see state/.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no types
@@ -13,10 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from contract.verification_request import Request
-from kafka import checkpoints
+from kafka.checkpoints import SourceOffset
 from kafka.cluster import Cluster
-from kafka.group_positions import GroupPosition, GroupPositions
-from kafka.groups import Groups
+from kafka.group_positions import NONE, GroupPosition, GroupPositions
 from kafka.topic_partition import TopicPartition
 from spark.comparison import session_end
 from spark.comparison.compare import Compared, Comparison
@@ -33,23 +33,39 @@ from spark.state.ledger import Ledger
 _SMALL_RECORDS = 1_000_000  # on both sides together
 ABOVE = "RT_INVENTORY_SPARK_ABOVE"
 ABOVE_RECORDS = 6_000_000  # on both sides together, unless the environment says otherwise
-_MIRROR_MAKERS = "\0"  # begins no group's name
-Truth = dict[tuple[str, int, int], tuple[int | None, int | None]]
+_MIRROR_MAKERS = "\0"  # no group's name
 
 
-def positions_to_translate(request: Request, groups: Groups, cut: Mapping[TopicPartition, int]) -> list[GroupPosition]:
-    """Return the offsets of MirrorMaker's checkpoints and offset syncs as positions to translate from the records."""
-    return [
-        GroupPosition(group=f"{_MIRROR_MAKERS}{offset}", topic=topic, partition=number, committed=offset, synced=None)
-        for topic, number, offset in checkpoints.offsets_to_verify(groups.translation, groups.keys(request.mirror), cut)
-    ]
+class TrueOffsets(Mapping[SourceOffset, tuple[int | None, int | None]]):
+    """The lowest and the highest target offset of source offsets, by column: there may be a million."""
+
+    def __init__(self, judged: GroupPositions) -> None:
+        """Take the positions of a partition behind each other, sorted by their offset at the source."""
+        self._offsets, self._lowest, self._highest = (
+            judged.numbers[name] for name in ("committed", "lowest", "highest")
+        )
+        self._places = {tp: (int(places[0]), int(places[-1]) + 1) for tp, places in by_partition(judged)}
+
+    def __getitem__(self, key: SourceOffset) -> tuple[int | None, int | None]:
+        topic, number, offset = key
+        low, high = self._places[TopicPartition(topic, number)]
+        at = bisect_left(self._offsets, offset, low, high)
+        if at == high or self._offsets[at] != offset:
+            raise KeyError(key)
+        lowest, highest = self._lowest[at], self._highest[at]
+        return None if lowest == NONE else lowest, None if highest == NONE else highest
+
+    def __iter__(self) -> Iterator[SourceOffset]:
+        return ((*tp, self._offsets[at]) for tp, held in self._places.items() for at in range(*held))
+
+    def __len__(self) -> int:
+        return len(self._offsets)
 
 
-def parted(judged: GroupPositions) -> tuple[GroupPositions, Truth]:
+def parted(judged: GroupPositions) -> tuple[GroupPositions, TrueOffsets]:
     """Return the groups' positions, and the true target offsets of MirrorMaker's checkpoints and offset syncs."""
-    others, mirror_makers = judged.parted(lambda group: group.startswith(_MIRROR_MAKERS))
-    truth = {(one.topic, one.partition, one.committed): (one.lowest, one.highest) for one in mirror_makers}
-    return others, truth
+    others, mirror_makers = judged.parted(lambda group: group == _MIRROR_MAKERS)
+    return others, TrueOffsets(mirror_makers)
 
 
 class Comparer:
@@ -77,11 +93,15 @@ class Comparer:
         self,
         offset_ranges: list[OffsetRange],
         groups: Sequence[GroupPosition],
-        mirror_makers: list[GroupPosition],
+        mirror_makers: Mapping[TopicPartition, Sequence[int]],
         progress: Progress,
         ledger: Ledger | None,
     ) -> Compared:
-        """Return the result of each partition and each position; raises SessionError when it cannot be done."""
+        """Return the result of each partition and each position; raises SessionError when it cannot be done.
+
+        `mirror_makers` are source offsets of checkpoints and offset syncs, sorted. They become positions behind those
+        of `groups`, which are judged in their place if they are by column; `parted` takes both apart again.
+        """
         whole = offset_ranges
         if ledger is not None:
             began = time.monotonic()
@@ -89,9 +109,11 @@ class Comparer:
             progress.step("load the state", began)
         # What MirrorMaker translated within what an earlier run verified is worth no second reading: it is not judged.
         starts = {TopicPartition(one.topic, one.partition): one.source_start for one in offset_ranges}
-        positions = GroupPositions.of(groups).with_these(
-            one for one in mirror_makers if one.committed >= starts[TopicPartition(one.topic, one.partition)]
-        )
+        positions = GroupPositions.of(groups)
+        for tp, offsets in mirror_makers.items():
+            held = offsets[bisect_left(offsets, starts[tp]) :]
+            nowhere, number = [NONE] * len(held), len(held)
+            positions.add_group(_MIRROR_MAKERS, [tp] * number, held, nowhere, [False] * number, active=False)
         if all(one.cut == one.source_start and one.target_end == one.target_start for one in offset_ranges):
             return Compared([_nothing(one) for one in offset_ranges], positions)
         try:

@@ -2,6 +2,7 @@
 
 import struct
 import tracemalloc
+from array import array
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from contract.verification_request import InternalTopic, Mirror, OffsetSyncs
 from kafka import checkpoints
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync, OffsetSyncHistory, OffsetTranslation
-from kafka.group_positions import GroupPosition
+from kafka.group_positions import GroupPosition, GroupPositions
 from kafka.groups import Groups
 from kafka.topic_partition import TopicPartition
 from spark.checks.checkpoints import checkpoints_consistent
@@ -126,7 +127,20 @@ def test_only_what_was_compared_is_asked_for() -> None:
         syncs={PLACE: history(*((n, n) for n in (10, 20, 30, 40, 99, 100, 120))), ("other", 0): history((1, 1))},
     )
     asked = checkpoints.offsets_to_verify(found, [(KEY, PLACE), (("x", "items", 0), PLACE)], CUT)
-    assert asked == [("items", 0, 40), ("items", 0, 99), ("items", 0, 30)]
+    assert asked == {PLACE: array("q", [30, 40, 99])}
+
+
+def test_checkpoints_are_judged_however_many_there_are() -> None:
+    far = 20_000
+    fields: dict[str, Any] = {"topic": "items", "partition": 0}
+    positions = [GroupPosition(group=f"g{at}", committed=at, synced=at, **fields) for at in range(far + 1)]
+    held = {(f"g{at}", "items", 0): claimed(Checkpoint(at, at + (at == far))) for at in range(far + 1)}
+    found = Groups(positions=GroupPositions.of(positions), translation=OffsetTranslation(checkpoints=held))
+    asked = checkpoints.offsets_to_verify(found.translation, found.keys(MIRROR), {PLACE: far})
+    truth = {(*tp, offset): (offset, offset) for tp, offsets in asked.items() for offset in offsets}
+    check = checkpoints_consistent(found, MIRROR, {PLACE: far}, truth)
+    assert check.ok is False
+    assert f"of group g{far} ({far} to {far + 1}, highest {far})" in check.observed
 
 
 @pytest.mark.parametrize(("downstream", "ok"), [(30, True), (40, True), (42, True), (43, False)])

@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from kafka.group_positions import GroupPosition, GroupPositions
 from kafka.topic_partition import TopicPartition
 from spark.comparison import comparer as comparison
 from spark.comparison.compare import Compared
-from spark.comparison.comparer import ABOVE, ABOVE_RECORDS, Comparer
+from spark.comparison.comparer import ABOVE, ABOVE_RECORDS, Comparer, TrueOffsets, parted
 from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.reading import SessionError
 from spark.comparison.spark_engine import SMALL_PARTITIONS, SparkEngine, SparkReader
@@ -99,7 +100,7 @@ def test_spark_reads_no_partition_that_it_cannot_and_none_at_all_of_a_run_withou
                target_end=9)
         for number in range(2)
     ]  # fmt: skip
-    comparer.compare(offset_ranges, [], [], Progress(), None)
+    comparer.compare(offset_ranges, [], {}, Progress(), None)
     engine = cast("SparkEngine", opened[0]().engine)
     assert [engine._local.holds(one.topic_partition) for one in offset_ranges] == local
     assert [one.asked for one in clusters] == [asked, asked]
@@ -126,7 +127,33 @@ def test_many_partitions_with_few_records_are_read_without_spark_though_it_compa
         for number in range(SMALL_PARTITIONS)
     ]  # fmt: skip
     stream = StringIO()
-    comparer.compare(offset_ranges, [], [], Progress(stream), None)
+    comparer.compare(offset_ranges, [], {}, Progress(stream), None)
     engine = cast("SparkEngine", readers[0].engine)
     assert all(engine._local.holds(one.topic_partition) for one in offset_ranges)
     assert f"{SMALL_PARTITIONS - 1} partitions hold few records: they are read without Spark" in stream.getvalue()
+
+
+def test_offsets_of_checkpoints_and_syncs_are_translated_from_where_the_comparison_begins() -> None:
+    comparer = Comparer(cast("Any", request()), {}, cast("SessionStart", Ready()), cast("Any", ()))
+    offset_ranges = [
+        OffsetRange(topic="t", partition=number, source_start=5, cut=5, source_end=5, target_topic="t", target_start=0,
+               target_end=0)
+        for number in range(3)
+    ]  # fmt: skip
+    group = GroupPosition(group="g", topic="t", partition=1, committed=5, synced=None)
+    wanted = {TopicPartition("t", 0): [3, 5, 9], TopicPartition("t", 1): [4], TopicPartition("t", 2): [7]}
+    others, found = parted(comparer.compare(offset_ranges, [group], wanted, Progress(), None).groups)
+    assert others == [group]
+    assert dict(found) == dict.fromkeys([("t", 0, 5), ("t", 0, 9), ("t", 2, 7)], (None, None))
+    assert len(found) == 3
+
+
+def test_the_true_offsets_of_a_source_offset_are_found_by_it() -> None:
+    images = {("t", 0, 5): (6, 8), ("t", 0, 9): (None, None), ("u", 0, 5): (0, 0)}
+    judged = GroupPositions()
+    for (topic, number, offset), (lowest, highest) in images.items():
+        fields: dict[str, Any] = {"topic": topic, "partition": number, "committed": offset, "synced": None}
+        judged.append(GroupPosition(group="", lowest=lowest, highest=highest, **fields))
+    found = TrueOffsets(judged)
+    assert found == images
+    assert not any(other in found for other in [("t", 0, 4), ("t", 0, 6), ("t", 0, 10), ("t", 1, 5)])

@@ -40,7 +40,7 @@ def verify(context, environment, progress, *_, **__):
     one = OffsetRange(topic="items", partition=0, target_topic="items", **offsets)
     with spark_session.SessionStart(environment, progress) as begun:
         one_run = comparer.Comparer(context.request, {comparer.ABOVE: "0"}, begun, ())
-        return one_run.compare([one], [], [], progress, None)
+        return one_run.compare([one], [], {}, progress, None)
 
 comparer.Comparison = Comparison
 comparer.LocalFrames.take_late = lambda self, offset_ranges: set()  # there is no broker to ask

@@ -122,7 +122,10 @@ def test_where_records_are_doubled_spark_counts_the_way_there_and_nobody_reports
     logs = replace(CLEAN, target=[*COPIED[:3], (43, COPIED[2][1]), *((at + 1, one) for at, one in COPIED[3:])])
     request, offset_ranges = asking(asked(4), asked(4), asked(44, "target")), [offset_range(0, logs)]
     held, found = reader(spark, monkeypatch, {0: logs})
-    judged = Bulk(held, found).compare(list(found), set(), translation.positions(request, offset_ranges))
+    same = [GroupPosition(group="\0", topic=TOPIC, partition=0, committed=at, synced=None) for at in (1, 4)]
+    wanted = [*translation.positions(request, offset_ranges), *same]
+    judged = Bulk(held, found).compare(list(found), set(), wanted)
+    assert [one.lowest for one in judged[-2:]] == [41, 44], "positions of one name are judged each by itself"
     _, rows = translation.parted(request, offset_ranges, judged)
     assert [row["exact"] for row in rows] == [44, 44, None]
     assert "cannot be decided" not in str(rows[0]["problem"])
