@@ -26,7 +26,7 @@ COMMANDS = {
     "failback": "ops.recovery.failback_command",
     "offsets": "ops.offsets.command",
     "follow": "ops.follow.command",
-    "topics": "ops.topics",
+    "topics": "ops.topics.command",
     "doctor": "ops.doctor.command",
     "promote": "ops.promotion.command",
     "verify": "ops.verify",

@@ -27,7 +27,7 @@ PRELOADED = (
     "ops.recovery.failback_command",
     "ops.recovery.failover_command",
     "ops.status.command",
-    "ops.topics",
+    "ops.topics.command",
     "ops.verify",
     "spark.command",
 )

@@ -9,9 +9,9 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource, ConfigSource  # type: ignore[attr-defined]
 from typer.testing import CliRunner, Result
 
-from ops import topics as topics_command
 from ops.cli import app
-from ops.topics import Role, inventory_of
+from ops.topics import command as topics_command
+from ops.topics.roles import Role, inventory_of
 
 SECRET = "very-secret-4711"
 SIDE = {"client_config": {"bootstrap.servers": "kafka.stg:9093"}}
@@ -189,6 +189,33 @@ def test_a_topic_that_applications_use_after_a_failover_is_not_deleted(
         assert "topic items: must not be in use (the target of mirror mm2 is active)" in result.stderr
         assert "docs/runbook.md#mirror-everything-again" in result.stderr
     assert admin.deleted == []
+
+
+def test_topics_that_failed_over_alone_are_not_deleted(admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
+    split = outputs()
+    split["verificationRequests"]["mm2"]["mirror"] |= {
+        "topics_exclude": ["items", r"store\.shoes"],
+        "failed_over": ["items", "store.shoes"],
+    }
+    monkeypatch.setattr(topics_command, "stack_outputs", lambda *_, **__: split)
+    for more in ([], ["--mirrored"]):
+        result = run("delete", "scratch", "items", "store.shoes", "--yes", *more)
+        assert result.exit_code == 2
+        assert (
+            "topics items, store.shoes: must not be in use (they have failed over from mirror mm2 alone)"
+            in result.stderr
+        )
+        assert "docs/topic-failover.md" in result.stderr
+    assert admin.deleted == []
+    assert run("delete", "scratch", "--yes").exit_code == 0
+
+
+def test_a_topic_that_failed_over_alone_is_still_its_mirrors() -> None:
+    prefixed = outputs("prefixed")
+    prefixed["verificationRequests"]["mm2"]["mirror"] |= {"topics_exclude": ["items"], "failed_over": ["items"]}
+    known = inventory_of("stg", prefixed, {})
+    assert known.role("es-src.items") is Role.MIRRORED
+    assert known.failed_over(["es-src.items", "items", "audit"]) == {"mm2": ["es-src.items"]}
 
 
 def test_nothing_is_deleted_without_an_answer(admin: FakeAdmin) -> None:

@@ -1,15 +1,13 @@
 """The commands `python -m ops topics ...`: lists, describes and deletes topics of a site's cluster.
 
-Owns the requests to Kafka's admin client, the role of a topic by the stack's outputs, which deletions are refused, and
-the confirmation. Topics that a stack declares are changed in its stack file.
+Owns the requests to Kafka's admin client and the confirmation. Topics that a stack declares are changed in its stack
+file. Does not own the role of a topic, nor which deletions are refused (`roles.py`).
 """
 
 import os
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Any, cast
 
 import typer
@@ -18,13 +16,12 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, Off
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from contract.verification_request import Mirror
 from ops.connection import CONTACT_TIMEOUT_S, PROJECT, ClientErrors, Connection, client_settings, from_outputs
 from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, Text, escape, guard, log, show, stderr
 from ops.errors import OpsError
-from ops.pulumi.stack import stack_outputs, typed_outputs
-from ops.recovery import mirror_context
+from ops.pulumi.stack import stack_outputs
 from ops.recovery.operation import Yes, require_yes
+from ops.topics.roles import Inventory, Role, inventory_of, refusals
 from settings.text import format_count
 
 _TRY_S = 2.0
@@ -140,80 +137,6 @@ def _partition(found: Any) -> Partition:
     return Partition(number=found.id, leader=found.leader, replicas=tuple(found.replicas), in_sync=tuple(found.isrs))
 
 
-# Kafka's own, Connect's, MirrorMaker's and schema registries' by their usual names, for what another stack declares.
-_INTERNAL = re.compile(
-    r"__.*|\..*|.*[.-]internal|mm2-offset-syncs.*|(.*\.)?heartbeats|_schemas|kafkasql-journal"
-    r"|(.*[._-])?(mm2|mirror-?maker-?2|connect)([._-].*)?[._-](configs|offsets|status)",
-    re.IGNORECASE,
-)
-
-
-class Role(StrEnum):
-    """Role of a topic in the stack."""
-
-    DECLARED = "declared"
-    MIRRORED = "mirrored"
-    INTERNAL = "internal"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inventory:
-    """What the role of a topic depends on: topics that the stack declares, and mirrors that write to its cluster.
-
-    `in_use` names the mirrors whose target is active: applications work with the remote topics.
-    """
-
-    declared: frozenset[str] = frozenset()
-    mirrors: tuple[Mirror, ...] = ()
-    in_use: frozenset[str] = frozenset()
-
-    def role(self, topic: str) -> Role:
-        """Return the role of a topic of the stack's cluster."""
-        if self._internal(topic):
-            return Role.INTERNAL
-        if self.mirror_of(topic) is not None:
-            return Role.MIRRORED
-        return Role.DECLARED if topic in self.declared else Role.OTHER
-
-    def mirror_of(self, topic: str) -> str | None:
-        """Return the mirror that writes the topic, None if none does."""
-        return next((mirror.name for mirror in self.mirrors if _writes(mirror, topic)), None)
-
-    def _internal(self, topic: str) -> bool:
-        own = {kept.name for mirror in self.mirrors for kept in mirror.internal_topics}
-        storage = {mirror.offset_storage_topic for mirror in self.mirrors}
-        return topic in own | storage or _INTERNAL.fullmatch(topic) is not None
-
-
-def inventory_of(stack: str, outputs: Mapping[str, Any], environment: Mapping[str, str]) -> Inventory:
-    """Return the inventory of a stack from its outputs.
-
-    Args:
-        stack: name of the stack.
-        outputs: its outputs, secrets included.
-        environment: variables that the mirrors' verification requests name.
-
-    Raises:
-        OpsError: a mirror's request cannot be read.
-    """
-    declared = typed_outputs(stack, outputs)
-    own = declared.cluster.name
-    contexts = [
-        mirror_context.of_outputs(stack, outputs, name, environment) for name in sorted(declared.verification_requests)
-    ]
-    # A mirror of the other direction, as during a failback, writes to the other cluster.
-    mirrors = tuple(one.request.mirror for one in contexts if one.outputs.target_cluster in (None, own))
-    in_use = frozenset(one.mirror for one in contexts if one.active == "target")
-    return Inventory(declared=frozenset(declared.topics), mirrors=mirrors, in_use=in_use)
-
-
-def _writes(mirror: Mirror, topic: str) -> bool:
-    """Whether the mirror copies a topic of the source under this name."""
-    prefix = mirror.target_topic("")
-    return topic.startswith(prefix) and mirror.carries_topic(topic.removeprefix(prefix))
-
-
 Stack = Annotated[str, typer.Option("--stack", "-s", help="Stack of the cluster.")]
 User = Annotated[str | None, typer.Option("--user", help="User of the stack. [default: the only one of mirrors]")]
 Names = Annotated[list[str], typer.Argument(help="Topics, as the cluster names them.")]
@@ -292,13 +215,14 @@ def delete_command(
 
     Example: [bold]python -m ops topics delete scratch --stack stg[/bold]
 
-    Refused are internal topics, topics that the stack declares, and without --mirrored those that a mirror writes. If
-    one is refused, none is deleted. Exit 1 if Kafka deleted not all of them.
+    Refused are internal topics, topics that the stack declares, those that applications use after a failover, also of
+    topics alone, and without --mirrored those that a mirror writes. If one is refused, none is deleted. Exit 1 if Kafka
+    deleted not all of them.
     """
     with guard(as_json, debug):
         admin, inventory = _connected(stack, user, folder)
         chosen = _existing(topics, admin.topics(), stack)
-        if refused := [reason for topic in chosen if (reason := _refusal(topic, inventory, stack, mirrored=mirrored))]:
+        if refused := refusals(chosen, inventory, stack, mirrored=mirrored):
             raise OpsError("\n".join(refused))
         for topic in chosen:
             stderr().print(f"delete {escape(topic)} with all its records", highlight=False)
@@ -329,33 +253,6 @@ def _existing(topics: Sequence[str], visible: dict[str, list[Partition]], stack:
         if topic not in visible:
             raise missing_topic(stack, topic, visible)
     return list(dict.fromkeys(topics))
-
-
-def _refusal(topic: str, inventory: Inventory, stack: str, *, mirrored: bool) -> str | None:
-    """Why a topic is not deleted, None if it may be."""
-    role = inventory.role(topic)
-    if role is Role.INTERNAL:
-        return (
-            f"topic {topic}: must not be internal to Kafka, Connect or MirrorMaker (got an internal topic). Without it "
-            "positions are lost and records are copied again. Leave it."
-        )
-    if topic in inventory.declared:
-        return (
-            f"topic {topic}: must not be declared (stack {stack} declares it, and its operator would make it again). "
-            f"Take it out of rt-inventory:topics in Pulumi.{stack}.yaml and run `pulumi up -s {stack}`."
-        )
-    if role is Role.MIRRORED and (mirror := inventory.mirror_of(topic)) in inventory.in_use:
-        return (
-            f"topic {topic}: must not be in use (the target of mirror {mirror} is active): the source may lack its "
-            "records. To begin again from this side: docs/runbook.md#mirror-everything-again."
-        )
-    if role is Role.MIRRORED and not mirrored:
-        return (
-            f"topic {topic}: must not be written by a mirror (got mirror {inventory.mirror_of(topic)}). Applications "
-            "need it after a failover, and while the original is there the mirror makes it again without the records "
-            "that it has passed. If that is meant: --mirrored."
-        )
-    return None
 
 
 def _row(name: str, partitions: Sequence[Partition], inventory: Inventory) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""`ops topics`: lists, describes and deletes topics of a site's cluster."""
