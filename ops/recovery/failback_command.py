@@ -46,7 +46,7 @@ from ops.recovery import (
 from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.fence import FENCING
 from ops.recovery.fencing import STEP
-from ops.recovery.journal import Journal
+from ops.recovery.journal import Journal, begun
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import (
     DRY_RUN_ENDED,
@@ -117,6 +117,7 @@ def command(
             journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
             if not dry_run:
                 journal.require_free()
+            _survey_again(journal)
             pulumi = PulumiStack(
                 folder=folder, name=known.stack, environment=os.environ, require_permission=journal.require_held
             )
@@ -178,6 +179,13 @@ def command(
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command("failback")(command)
+
+
+def _survey_again(journal: Journal) -> None:
+    """Let a failback that goes on survey again: topics may have changed since. From `settle` on its record stays."""
+    entry = journal.entry or {}
+    if journal.under_way and entry["command"] == "failback" and "settle" not in begun(entry):
+        journal.repeat("survey", "realign")
 
 
 @contextmanager

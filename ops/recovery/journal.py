@@ -180,6 +180,14 @@ class Journal:
         self.entry = {**entry, "steps": kept}
         self._write()
 
+    def repeat(self, *steps: str) -> None:
+        """Let an operation that goes on do steps again; noted when it does. They stay begun: what they changed is."""
+        if self.entry is None or not (done := [name for name in steps if name in self.steps]):
+            return
+        kept = {name: facts for name, facts in self.steps.items() if name not in done}
+        earlier = [name for name in self.entry.get("begun") or [] if name not in done]
+        self.entry = {**self.entry, "steps": kept, "begun": [*earlier, *done]}
+
     def undo(self, *steps: str) -> None:
         """Note that what steps had changed is as it was before them: they have not begun."""
         entry = self.entry or {"steps": {}}

@@ -177,7 +177,7 @@ def test_what_is_under_way_goes_on_though_the_stack_file_is_ahead_of_what_is_dep
     project.declare(AFTER)
     project.journal = Kept({**entry(finished=None, drain={}, prove={}, stop={}), "options": {}})
     assert project.document("failover", "--to", "stg", "--dry-run")["resumes"]
-    project.journal = Kept(entry("failback", finished=None, survey={}, realign={}))
+    project.journal = Kept(entry("failback", finished=None, survey={}, settle={}))
     assert project.document("failback", "--to", "dev", "--dry-run")["resumes"]
 
 
@@ -381,7 +381,7 @@ def test_what_a_preview_warns_of_is_in_the_plan(project: Project) -> None:
         found = project.document("failover", "--to", "stg", *path, "--dry-run")
         assert found["warnings"][0] == project.of_preview[0]
     project.declare(AFTER)
-    project.journal = Kept(entry("failback", finished=None, survey={}, realign={}))
+    project.journal = Kept(entry("failback", finished=None, survey={}, settle={}))
     assert project.document("failback", "--to", "dev", "--dry-run")["warnings"][0] == project.of_preview[0]
 
 
@@ -390,7 +390,7 @@ def test_a_recovery_that_goes_on_is_previewed_again(project: Project) -> None:
     project.undeployed = UNDEPLOYED
     project.journal = Kept({**entry(finished=None, drain={}, prove={}, stop={}), "options": {}})
     project.document("failover", "--to", "stg", "--dry-run", code=2)
-    project.journal = Kept(entry("failback", finished=None, survey={}, realign={}))
+    project.journal = Kept(entry("failback", finished=None, survey={}, settle={}))
     assert project.document("failback", "--to", "dev", "--dry-run", code=2)["error"] == str(UNDEPLOYED)
     assert [one["resumes"] for one in project.previewed] == [True, True]
     assert project.previewed[1]["fails_back"]
