@@ -59,7 +59,7 @@ def _failure(stack: str, refresh: EngineRun) -> str:
     errors = [*refresh.log.errors, *printed] or refresh.log.premature_exits
     text = "\n  ".join(line for error in errors for line in error.splitlines())
     wrong = f"stack {stack}: refresh must succeed ({explain_exit(refresh.exit_code)}):\n  {text}"
-    return explain_failure(stack, refresh.stderr, refresh.exit_code) or wrong
+    return explain_failure(stack, refresh.stderr, refresh.exit_code, refresh.folder) or wrong
 
 
 Document = dict[str, Any]

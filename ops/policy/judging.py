@@ -231,7 +231,7 @@ def failure(stack: str, preview: EngineRun) -> str:
     """Return why a preview failed, by its own errors; of a traceback the last line."""
     errors = [_short(error) for error in preview.log.errors if not error.startswith(_ECHO)]
     if not errors:
-        if explained := explain_failure(stack, preview.stderr, preview.exit_code):
+        if explained := explain_failure(stack, preview.stderr, preview.exit_code, preview.folder):
             return explained
         complaints = [line.strip().removeprefix("error: ") for line in preview.stderr.splitlines()]
         errors = [*preview.log.program_errors[-1:], *filter(None, complaints), *preview.log.premature_exits]

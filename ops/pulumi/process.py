@@ -246,12 +246,19 @@ def in_folder(folder: Path) -> str:
     return "" if place == Path.cwd() else f" -C {shlex.quote(str(place))}"
 
 
+def up(stack: str, folder: Path) -> str:
+    """Return the command that deploys a stack."""
+    return f"pulumi up -s {stack}{in_folder(folder)}"
+
+
 def cancel(stack: str, folder: Path) -> str:
     """Return the command that releases the lock of a stack."""
     return f"pulumi cancel --yes -s {stack}{in_folder(folder)}"
 
 
-def explain_failure(stack: str, stderr: str, exit_code: int, known_stacks: Sequence[str] = ()) -> str | None:
+def explain_failure(
+    stack: str, stderr: str, exit_code: int, folder: Path, known_stacks: Sequence[str] = ()
+) -> str | None:
     """Return what to do about a frequent failure of Pulumi's command line, None for any other one.
 
     Where Pulumi has an exit code for the reason (3.226 and later), the code decides, else what Pulumi prints.
@@ -260,6 +267,7 @@ def explain_failure(stack: str, stderr: str, exit_code: int, known_stacks: Seque
         stack: Name of the stack, for the message.
         stderr: What Pulumi printed on its error stream, which holds no secret values.
         exit_code: Pulumi's exit code.
+        folder: Folder of the stack's project, in which the commands of the message work.
         known_stacks: Names of the stacks in the backend. If there are none, the backend itself may be the wrong one.
     """
     if missing_stack(stderr, exit_code):
@@ -267,10 +275,10 @@ def explain_failure(stack: str, stderr: str, exit_code: int, known_stacks: Seque
             return (
                 f"stack {stack}: must exist in the backend (got none, allowed "
                 f"{format_names(known_stacks)}).{did_you_mean(stack, known_stacks)} "
-                f"A new one is made by `pulumi up -s {stack}`."
+                f"A new one is made by `{up(stack, folder)}`."
             )
         return (
-            f"stack {stack}: must exist in the backend. Run `pulumi up -s {stack}`, or load the sandbox's backend: "
+            f"stack {stack}: must exist in the backend. Run `{up(stack, folder)}`, or load the sandbox's backend: "
             '`eval "$(venv/bin/python -m sandbox env)"`.'
         )
     if "passphrase" in stderr:
@@ -280,16 +288,12 @@ def explain_failure(stack: str, stderr: str, exit_code: int, known_stacks: Seque
             "PULUMI_CONFIG_PASSPHRASE_FILE, or "
             'inside the sandbox: `eval "$(venv/bin/python -m sandbox env)"`.'
         )
-    if "currently locked" in stderr:
-        by = next((line.strip() for line in stderr.splitlines() if "created by" in line), "")
-        return (
-            f"stack {stack}: another run must end first (locked{f', {by}' if by else ''}). Wait for it; "
-            f"if it was killed, release its lock: pulumi cancel -s {stack}."
-        )
+    if (lock := find_lock(stderr)) is not None:
+        return explain_lock(stack, lock, folder)
     if _CUT_OFF in stderr:
         return (
             f"stack {stack}: each file of its state must be whole (Pulumi says: {_CUT_OFF}). A full disk leaves such a "
-            f"lock: make room, release it with `pulumi cancel -s {stack}`, then run this again."
+            f"lock: make room, release it with `{cancel(stack, folder)}`, then run this again."
         )
     if exit_code == PulumiExit.NOT_LOGGED_IN or "PULUMI_ACCESS_TOKEN" in stderr or "pulumi login" in stderr:
         return (
@@ -350,3 +354,15 @@ def find_lock(text: str) -> StackLock | None:
     ]
     running = [lock for lock in found if not lock.is_left_over]
     return next(iter(running or found), StackLock())
+
+
+def explain_lock(stack: str, lock: StackLock, folder: Path, waited_s: float | None = None) -> str:
+    """Return what to do about a stack's lock; `folder` is its project's, `waited_s` how long it was waited for."""
+    release = f"its lock, then run this again: {cancel(stack, folder)}."
+    if lock.is_left_over:
+        return f"stack {stack}: must not be locked (locked by {lock}, which has ended). Release {release}"
+    end = "end first" if waited_s is None else f"end within {waited_s:.0f} s"
+    return (
+        f"stack {stack}: somebody else's update must {end} (locked by {lock}). Wait for it, or if it was killed "
+        f"release {release}"
+    )

@@ -44,19 +44,23 @@ class NotDeployedError(OpsError):
 class _LockedError(OpsError):
     """The stack is locked by somebody else's update."""
 
-    def __init__(self, stack: str, lock: StackLock) -> None:
-        super().__init__(f"stack {stack}: must not be locked (locked by {lock}). Wait for it, then run this again.")
+    def __init__(self, stack: str, lock: StackLock, folder: Path) -> None:
+        super().__init__(process.explain_lock(stack, lock, folder))
         self.lock = lock
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineRun:
-    """A preview or a refresh that ended: its event log, its exit code, and what it wrote for people."""
+    """A preview or a refresh that ended: its event log, its exit code, and what it wrote for people.
+
+    `folder` is the project's, for commands that messages name.
+    """
 
     log: EventLog
     exit_code: int
     stdout: str
     stderr: str
+    folder: Path = Path()
 
     @property
     def succeeded(self) -> bool:
@@ -102,11 +106,14 @@ class PulumiStack:
                 f"stack {self.name}: its outputs must come within {READ_WITHIN_S:.0f} s."
             ) from None
         if missing_stack(done.stderr, done.exit_code):
-            raise OpsError(explain_failure(self.name, done.stderr, done.exit_code, self._known_stacks()))
+            known = self._known_stacks()
+            raise OpsError(explain_failure(self.name, done.stderr, done.exit_code, self.folder, known))
         self._require_success("stack output", done)
         outputs: dict[str, Any] = json.loads(done.stdout)
         if not outputs:
-            raise NotDeployedError(f"stack {self.name}: outputs must exist (got none). Run `pulumi up -s {self.name}`.")
+            raise NotDeployedError(
+                f"stack {self.name}: outputs must exist (got none). Run `{process.up(self.name, self.folder)}`."
+            )
         return outputs
 
     def deployed_stacks(self) -> set[str]:
@@ -229,7 +236,8 @@ class PulumiStack:
             except _LockedError as error:
                 left_s = deadline - time.monotonic()
                 if error.lock.is_left_over or left_s <= 0:
-                    raise self._locked(error.lock) from None
+                    why = process.explain_lock(self.name, error.lock, self.folder, self.lock_within_s)
+                    raise OpsError(why) from None
                 if time.monotonic() - reported_at >= LOCK_REPORTED_EVERY_S:
                     reported_at = time.monotonic()
                     log(f"  stack {self.name} is locked by {error.lock}: waiting, for {left_s:.0f} s at most")
@@ -253,20 +261,7 @@ class PulumiStack:
                 f"stack {self.name}: `pulumi up` must end within {self.up_within_s:.0f} s (got no end; "
                 f"{_message(error.stdout)})."
             ) from None
-        if done.exit_code != 0 and (lock := find_lock(done.stdout)) is not None:
-            raise _LockedError(self.name, lock)
         self._require_success("up", done, one_stream=True)
-
-    def _locked(self, lock: StackLock) -> OpsError:
-        lock_then = f"its lock, then run this again: {process.cancel(self.name, self.folder)}."
-        if lock.is_left_over:
-            return OpsError(
-                f"stack {self.name}: must not be locked (locked by {lock}, which has ended). Release {lock_then}"
-            )
-        return OpsError(
-            f"stack {self.name}: somebody else's update must end within {self.lock_within_s:.0f} s (locked by {lock})."
-            f" Wait for it, or if it was killed release {lock_then}"
-        )
 
     def _known_stacks(self) -> list[str]:
         """The stacks of the project in the backend; none if they cannot be listed."""
@@ -300,7 +295,8 @@ class PulumiStack:
                     f"stack {self.name}: {command[0]} must end within {within_s:g} s (got no end; "
                     f"{_read(path).progress()}). Give it longer with --within, or find out why: pulumi {command[0]}."
                 ) from None
-            ended = EngineRun(log=_read(path), exit_code=done.exit_code, stdout=done.stdout, stderr=done.stderr)
+            printed = {"stdout": done.stdout, "stderr": done.stderr}
+            ended = EngineRun(log=_read(path), exit_code=done.exit_code, folder=self.folder, **printed)
         if ended.succeeded:
             for plugin in ended.log.premature_exits:
                 log(f"warning: stack {self.name}: {plugin} Pulumi succeeded all the same.")
@@ -358,9 +354,12 @@ class PulumiStack:
         """Raise OpsError unless the exit code is 0. stdout may hold secrets unless it is the display of a run."""
         if done.exit_code == 0:
             return
-        text = _diagnostics(done.stdout) or _message(done.stdout if one_stream else done.stderr)
+        printed = done.stdout if one_stream else done.stderr
+        if (lock := find_lock(printed)) is not None:  # who holds it is in no line of errors
+            raise _LockedError(self.name, lock, self.folder)
+        text = _diagnostics(done.stdout) or _message(printed)
         wrong = f"stack {self.name}: `pulumi {name}` must succeed ({explain_exit(done.exit_code)}; {text})."
-        known = explain_failure(self.name, text, done.exit_code)
+        known = explain_failure(self.name, text, done.exit_code, self.folder)
         raise process.UnreachableError(wrong) if known is None and name == "stack output" else OpsError(known or wrong)
 
 

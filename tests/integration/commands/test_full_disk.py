@@ -79,9 +79,9 @@ def test_an_up_whose_state_has_no_room_changes_nothing_and_leaves_a_lock_that_is
     assert ended.returncode == 0, ended.stdout + ended.stderr
     said = {name: (tmp_path / f"{name}.txt").read_text(encoding="utf-8") for name in ("full", "locked")}
     assert FULL.lower() in said["full"]
-    assert explain_failure("stg", said["locked"], 255) == (
+    assert explain_failure("stg", said["locked"], 255, Path()) == (
         "stack stg: each file of its state must be whole (Pulumi says: unexpected end of JSON input). A full disk "
-        "leaves such a lock: make room, release it with `pulumi cancel -s stg`, then run this again."
+        "leaves such a lock: make room, release it with `pulumi cancel --yes -s stg`, then run this again."
     )
     assert (names(tmp_path / "full.json"), names(tmp_path / "after.json")) == (["name-0", "name-1"], NAMES)
 

@@ -166,7 +166,7 @@ def test_a_second_run_is_refused_while_the_first_goes_on_and_leaves_it_alone(pro
         assert f"(pid {first.pid})" in said
         assert time.monotonic() - began < 60, "it must be refused, not wait"
         stack = PulumiStack(folder=project.folder, name="dev", environment=project.environment)
-        with pytest.raises(OpsError, match=rf"stack dev: another run must end first .*pid {first.pid}.*pulumi cancel"):
+        with pytest.raises(OpsError, match=rf"update must end first .*process {first.pid}, .*pulumi cancel"):
             stack_checks.detect_drift(stack)
     finally:
         project.release()

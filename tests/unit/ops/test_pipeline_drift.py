@@ -74,7 +74,7 @@ def test_drift_is_named_with_what_differs_and_exit_1(refresh: Refresh, tmp_path:
     [
         (recorded.log(recorded.diagnostic("cluster unreachable")), 255, "", "cluster unreachable"),
         (None, 255, "error: no stack named 'stg' found", "stack stg: must exist in the backend"),
-        (None, 255, "error: the stack is currently locked by 1 lock(s)", "another run must end first"),
+        (None, 255, "error: the stack is currently locked by 1 lock(s)", "somebody else's update must end first"),
         (recorded.log(), 255, CHANGED, "its event log does not contain"),
         (recorded.log(), 255, "error: something else", "something else"),
         (None, 0, "", "refresh must succeed"),

@@ -131,7 +131,7 @@ def test_an_exit_code_says_what_it_means(pulumi: NewerPulumi, tmp_path: Path, ex
     ],
 )
 def test_the_code_decides_in_whatever_words_pulumi_explains_it(code: int, message: str) -> None:
-    assert message in str(explain_failure("stg", "error: in the words of another release", code))
+    assert message in str(explain_failure("stg", "error: in the words of another release", code, Path()))
 
 
 @pytest.mark.parametrize(
