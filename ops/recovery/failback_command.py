@@ -5,9 +5,9 @@ for people. Does not own the steps (`failback.py`).
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -63,6 +63,7 @@ from ops.recovery.operation import (
     steps_document,
     steps_table,
     unchanged,
+    undone_unless_ended,
 )
 from ops.status import document as status
 from settings import SettingsError
@@ -130,7 +131,7 @@ def command(
             work = failback.Failback(known, options, pulumi, journal, say, at_source, at_target)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
-            with _no_fence_left(work, dry_run=dry_run):
+            with undone_unless_ended(partial(_lift_left, work), dry_run=dry_run):
                 with reading("both clusters and the mirror"):
                     seen = snapshot.collect(known, os.environ)
                 require_possible(seen, journal, opens=at_source is not None)
@@ -188,18 +189,12 @@ def _survey_again(journal: Journal) -> None:
         journal.repeat("survey", "realign")
 
 
-@contextmanager
-def _no_fence_left(work: failback.Failback, *, dry_run: bool) -> Iterator[None]:
+def _lift_left(work: failback.Failback) -> None:
     """Take the target's fence down if a killed failback does not go on: applications would find no side to write.
 
     A killed command leaves it, and a source that is lost since keeps the next one from beginning.
     """
-    try:
-        yield
-    except BaseException:
-        if not dry_run:
-            work.target_fencing.lift_left(failback.SWITCHING)
-        raise
+    work.target_fencing.lift_left(failback.SWITCHING)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,9 @@ Owns the options, the plan, what makes a failover impossible, and the summary. D
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -65,6 +65,7 @@ from ops.recovery.operation import (
     steps_document,
     steps_table,
     unchanged,
+    undone_unless_ended,
 )
 from ops.recovery.topic_selection import TOPICS
 from ops.status import document as status
@@ -160,7 +161,7 @@ def command(
             work = failover.Failover(known, options, how.changes, journal, say, at_source, reconcile, scope)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
-            with _no_fence_left(work, dry_run=dry_run):
+            with undone_unless_ended(partial(_lift_left, work), dry_run=dry_run):
                 with reading("both clusters and the mirror"):
                     within_s = stranded_records.ANSWERS_WITHIN_S if unplanned else probes.ANSWER_WITHIN_S
                     seen = snapshot.collect(known, os.environ, source_within_s=within_s)
@@ -209,20 +210,13 @@ def register(app: typer.Typer) -> None:
     app.command("failover")(command)
 
 
-@contextmanager
-def _no_fence_left(work: failover.Failover, *, dry_run: bool) -> Iterator[None]:
+def _lift_left(work: failover.Failover) -> None:
     """Take the source's fence down if a failover that was killed does not go on, as it is if a step is interrupted.
 
     One that gives the source up leaves the fence, and reports it.
     """
-    try:
-        yield
-    except BaseException:
-        if not dry_run:
-            lifts = work.fencing is not None and work.options.path == PLANNED
-            lift = work.lift_fence if lifts else None
-            fencing.lift_left(work.pair, work.journal, FENCING, "failover", failover.SWITCHING, lift, say)
-        raise
+    lift = work.lift_fence if work.fencing is not None and work.options.path == PLANNED else None
+    fencing.lift_left(work.pair, work.journal, FENCING, "failover", failover.SWITCHING, lift, say)
 
 
 @dataclass(frozen=True, kw_only=True)

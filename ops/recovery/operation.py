@@ -232,7 +232,7 @@ def carry_out(steps: Sequence[Step], journal: Journal, say: Say, undo: Callable[
     `undo` is called if the command ends before its last step, for what must not outlive it; it raises nothing that is
     foreseen.
     """
-    with journal.held(), _undone_unless_ended(undo):
+    with journal.held(), undone_unless_ended(undo):
         for number, step in enumerate(steps, 1):
             place = f"[{number}/{len(steps)}] {step.name}"
             if step.name in journal.steps:
@@ -249,11 +249,13 @@ def carry_out(steps: Sequence[Step], journal: Journal, say: Say, undo: Callable[
 
 
 @contextmanager
-def _undone_unless_ended(undo: Callable[[], None]) -> Iterator[None]:
+def undone_unless_ended(undo: Callable[[], None], *, dry_run: bool = False) -> Iterator[None]:
+    """Call `undo` if the block does not reach its end, by an error, Ctrl-C or a signal; a dry run undoes nothing."""
     try:
         yield
     except BaseException:
-        undo()
+        if not dry_run:
+            undo()
         raise
 
 

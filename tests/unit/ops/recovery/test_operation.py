@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from ops.errors import OpsError
-from ops.recovery.operation import Step, carry_out, steps_document, steps_table
+from ops.recovery.operation import Step, carry_out, steps_document, steps_table, undone_unless_ended
 from tests.support.recovery_pair import Kept, entry
 
 NAMES = ("drain", "prove", "stop")
@@ -61,6 +61,19 @@ def test_an_error_leaves_the_journal_at_the_last_step_that_was_done(error: BaseE
     with pytest.raises(type(error)):
         carry_out(noting(ran, "prove", error), journal, lambda _: None)
     assert (list(journal.steps), journal.under_way) == (["drain"], True)
+
+
+@pytest.mark.parametrize("error", [OpsError("no answer"), KeyboardInterrupt(), SystemExit(143)])
+@pytest.mark.parametrize(("dry_run", "times"), [(False, 1), (True, 0)])
+def test_what_must_not_outlive_a_command_is_undone_unless_it_ends_or_only_plans(
+    error: BaseException, dry_run: bool, times: int
+) -> None:
+    undone: list[str] = []
+    with pytest.raises(type(error)), undone_unless_ended(lambda: undone.append("fence"), dry_run=dry_run):
+        raise error
+    with undone_unless_ended(lambda: undone.append("fence"), dry_run=dry_run):
+        pass
+    assert undone == ["fence"] * times
 
 
 def test_the_plan_shows_which_steps_are_done() -> None:
