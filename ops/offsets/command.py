@@ -18,7 +18,7 @@ from ops.errors import OpsError
 from ops.offsets import current_offsets, entries, offset_plan
 from ops.offsets.entries import Entry, EntryFile
 from ops.offsets.offset_plan import OffsetSelection, Origin, exact_offsets
-from ops.recovery import break_glass, mirror_context
+from ops.recovery import break_glass
 from ops.recovery.break_glass import BreakGlass
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import default_report_dir, require_yes
@@ -64,6 +64,7 @@ def show_command(
         bool, typer.Option("--exact", help="Run the verification job: exact offsets, what is skipped and read again.")
     ] = False,
     report_dir: ReportDir = None,
+    without_pulumi: BreakGlass = False,
     folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -77,7 +78,7 @@ def show_command(
     is changed and no group is joined.
     """
     with guard(as_json, debug, VerificationError):
-        known = mirror_context.load(stack, mirror, os.environ, folder)
+        known = break_glass.loader(without_pulumi)(stack, mirror, os.environ, folder)
         rows, unseen = current_offsets.collect(known, group or [], os.environ, log)
         for line in unseen:
             log(f"warning: {line}")
@@ -113,6 +114,7 @@ def translate_command(
         Path | None, typer.Option("--out", help="File for the translated positions: .csv for lines, else JSON.")
     ] = None,
     report_dir: ReportDir = None,
+    without_pulumi: BreakGlass = False,
     folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -130,7 +132,7 @@ def translate_command(
         if bool(options) == (file is not None):
             raise OpsError("translate: --topic, --partition and --offset, or --file must be given, not both.")
         held = _read(file, side) if file is not None else EntryFile(entries=options)
-        known = mirror_context.load(stack, mirror, os.environ, folder)
+        known = break_glass.loader(without_pulumi)(stack, mirror, os.environ, folder)
         _require_same_mirror(file, held, known)
         tp = report_dir or default_report_dir("offsets", known)
         outcome = current_offsets.translate(known, side, held.entries, tp, os.environ, log)
@@ -158,6 +160,7 @@ def export_command(
     mirror: MirrorName = None,
     group: Groups = None,
     on: On = "target",
+    without_pulumi: BreakGlass = False,
     folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -170,7 +173,7 @@ def export_command(
     group,topic,partition,offset for several.
     """
     with guard(as_json, debug, VerificationError):
-        known = mirror_context.load(stack, mirror, os.environ, folder)
+        known = break_glass.loader(without_pulumi)(stack, mirror, os.environ, folder)
         cluster = _connect(known, on)
         found = current_offsets.committed(known, cluster, on, group or [])
         _write(out, on, found, known)
@@ -191,6 +194,7 @@ def import_command(
     on: On = "target",
     yes: Yes = False,
     dry_run: DryRun = False,
+    without_pulumi: BreakGlass = False,
     folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -204,7 +208,7 @@ def import_command(
     with guard(as_json, debug, VerificationError):
         held = _read(file, on)
         wanted = entries.by_group(held.entries, group or [])
-        known = mirror_context.load(stack, mirror, os.environ, folder)
+        known = break_glass.loader(without_pulumi)(stack, mirror, os.environ, folder)
         _require_same_mirror(file, held, known)
         cluster = _connect(known, on)
         planned = offset_plan.plan(known, cluster, on, wanted)
