@@ -2,8 +2,8 @@
 
 The holder renews it every `RENEW_S` seconds, and asks before each change whether it still holds it for long enough. A
 process that was frozen and wakes after another one took over changes nothing more. Whoever wants to take over watches
-whether the Lease is renewed, as client-go's leader election does: clocks of machines are never compared. Does not own
-what is done meanwhile.
+whether the Lease is renewed, as client-go's leader election does: clocks of machines are never compared. Whoever only
+shows the holder compares two times of the API server's clock. Does not own what is done meanwhile.
 """
 
 import getpass
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,17 @@ _MISSING, _CONFLICT = 404, 409
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """A process that holds a Lease, by its `holderIdentity`: user@host/process id/machine/unique id."""
+    """A process that holds a Lease, by its `holderIdentity`: user@host/process id/machine/unique id.
+
+    `renewed_at` and `seen_at` are when it renewed the Lease and when that was read, by the API server's clock;
+    `duration_s` is for how long it holds the Lease then.
+    """
 
     identity: str
     since: str
     renewed_at: datetime | None = None
+    seen_at: datetime | None = None
+    duration_s: float = DURATION_S
 
     def __str__(self) -> str:
         """Return who it is and since when, for a message."""
@@ -61,10 +68,10 @@ class Holder:
 
     @property
     def seems_at_work(self) -> bool:
-        """Whether it has renewed the Lease lately by this machine's clock. For display: clocks may differ."""
-        if self.renewed_at is None or self.has_ended:
+        """Whether its Lease has not run out. One that was killed on another machine seems so until then."""
+        if self.renewed_at is None or self.seen_at is None or self.has_ended:
             return False
-        return abs((datetime.now(UTC) - self.renewed_at).total_seconds()) < DURATION_S
+        return abs((self.seen_at - self.renewed_at).total_seconds()) < self.duration_s
 
     @property
     def _parts(self) -> list[str]:
@@ -88,7 +95,7 @@ class Lease:
     def holder(self) -> Holder | None:
         """Return who holds it, whether at work or not; raises OpsError."""
         with self._kubernetes() as api:
-            return _holder(self._read(api))
+            return _holder(*self._observe(api))
 
     def wait_until_free(self) -> bool:
         """Return once nobody holds it, True if that took a wait; raises OpsError if somebody is seen to be at work.
@@ -180,11 +187,11 @@ class Lease:
                     raise
             before = self._read(api)
             holder = _holder(before)
-            if holder is None or holder.identity != self.identity:
+            if before is None or holder is None or holder.identity != self.identity:
                 self._held = None
                 raise self._lost(holder)
             self._held = before
-            if holder.renewed_at == spec["renewTime"]:
+            if before.spec.renew_time == spec["renewTime"]:
                 return  # an attempt whose answer was lost
 
     def _wait(self) -> tuple[Any, bool]:
@@ -214,7 +221,7 @@ class Lease:
         if self._observed is None:
             self._observed = renewal, _clock()
         # On one machine there is one clock.
-        if self._observed[0] != renewal or (holder.is_here and holder.seems_at_work):
+        if self._observed[0] != renewal or (holder.is_here and _is_recent(lease.spec.renew_time)):
             self._observed = None
             raise OpsError(
                 f"Lease {self.namespace}/{self.name}: a failover or failback must be carried out by one command at a "
@@ -231,24 +238,64 @@ class Lease:
         )
 
     def _read(self, api: client.ApiClient) -> Any:
+        return self._observe(api)[0]
+
+    def _observe(self, api: client.ApiClient) -> tuple[Any, datetime]:
+        """Return the Lease, None if there is none, and the moment by the API server's clock, to the second.
+
+        By this machine's where the answer has no date: something between has removed it.
+        """
         try:
-            return client.CoordinationV1Api(api).read_namespaced_lease(
+            found, _, headers = client.CoordinationV1Api(api).read_namespaced_lease_with_http_info(
                 self.name, self.namespace, _request_timeout=CALL_WITHIN_S
             )
         except ApiException as error:
             if error.status != _MISSING:
                 raise
-            return None
+            return None, _now()
+        return found, _date(headers.get("Date")) or _now()
 
     def _kubernetes(self) -> Any:
         return kubernetes(self._environment, self._context)
 
 
-def _holder(lease: Any) -> Holder | None:
+def _holder(lease: Any, seen_at: datetime | None = None) -> Holder | None:
+    """Return who holds a Lease, None if nobody does; `seen_at` is when it was read, by the API server's clock."""
     if lease is None or not lease.spec.holder_identity:
         return None
     since = lease.spec.acquire_time.isoformat(timespec="seconds") if lease.spec.acquire_time else "unknown"
-    return Holder(identity=lease.spec.holder_identity, since=since, renewed_at=lease.spec.renew_time)
+    return Holder(
+        identity=lease.spec.holder_identity,
+        since=since,
+        renewed_at=_renewed_at(lease),
+        seen_at=seen_at,
+        duration_s=float(lease.spec.lease_duration_seconds or DURATION_S),
+    )
+
+
+def _renewed_at(lease: Any) -> datetime | None:
+    """When the API server stored the last renewal; the holder's own time only if it does not keep that."""
+    stored = [
+        entry.time
+        for entry in lease.metadata.managed_fields or ()
+        if entry.time is not None and "f:renewTime" in ((entry.fields_v1 or {}).get("f:spec") or {})
+    ]
+    found: datetime | None = max(stored, default=lease.spec.renew_time)
+    return found
+
+
+def _is_recent(renewed_at: datetime | None) -> bool:
+    """Whether a time of this machine's clock is less than a Lease's duration away."""
+    return renewed_at is not None and abs((datetime.now(UTC) - renewed_at).total_seconds()) < DURATION_S
+
+
+def _date(header: str | None) -> datetime | None:
+    """The moment of an answer's Date; None if it has none that can be read."""
+    try:
+        found = parsedate_to_datetime(header or "")
+    except (TypeError, ValueError):
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _identity() -> str:

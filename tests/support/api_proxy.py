@@ -252,7 +252,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def _answer(self, found: http.client.HTTPResponse) -> None:
-        self.send_response(found.status)
+        self.send_response_only(found.status)  # the server and the date are the API server's own
         for name, value in found.getheaders():
             if name.lower() not in _DROPPED:
                 self.send_header(name, value)

@@ -3,6 +3,7 @@
 import base64
 import json
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.support.mirror_api_server import ApiServer, Object
@@ -65,8 +66,16 @@ class KeptObjects(ApiServer):
         self.version += 1
         uid = held["metadata"]["uid"] if held is not None else f"uid-{self.version}"
         body["metadata"] |= {"resourceVersion": str(self.version), "uid": uid}
+        if key[0] == "leases":
+            body["metadata"]["managedFields"] = [self._managed()]
         self.objects[key] = body
         return 200, body
+
+    def _managed(self) -> Object:
+        """Who has set the time of a renewal, and when by this server's clock."""
+        at = datetime.now(UTC) + timedelta(seconds=self.clock_ahead_s)
+        fields = {"f:spec": {"f:holderIdentity": {}, "f:renewTime": {}}}
+        return {"manager": "me", "operation": "Update", "time": at.strftime("%Y-%m-%dT%H:%M:%SZ"), "fieldsV1": fields}
 
     def config_map(self, name: str) -> Object:
         """A ConfigMap that is there."""

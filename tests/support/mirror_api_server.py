@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ class ApiServer:
     domain: str = "strimzi.io"
     headers: dict[str, str] = field(default_factory=dict)
     """Of every answer."""
+    clock_ahead_s: float = 0.0
+    """By how much its clock is ahead of this machine's."""
     query: str = ""
     """Of the request that is answered."""
 
@@ -86,6 +89,9 @@ def serving(server: ApiServer, folder: Path) -> Iterator[dict[str, str]]:
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return super().date_time_string((timestamp or time.time()) + server.clock_ahead_s)
 
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _serve  # noqa: N815  # names that http.server calls
 

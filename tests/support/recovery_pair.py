@@ -206,7 +206,8 @@ class FreeLease(Lease):
 
 def at_work() -> Holder:
     """This process as one that carries out an operation."""
-    return Holder(identity=Lease("", "", {}).identity, since="2026-11-22T07:59:00+00:00", renewed_at=datetime.now(UTC))
+    now, identity = datetime.now(UTC), Lease("", "", {}).identity
+    return Holder(identity=identity, since="2026-11-22T07:59:00+00:00", renewed_at=now, seen_at=now)
 
 
 class Kept(Journal):

@@ -162,11 +162,11 @@ class Site:
         journal = self.journal()
         return of_journal(journal, TARGET, self.project.folder, journal.holder)
 
-    def interrupt(self, one: Interruption, *words: str, before: Iterable[str] = (), shown: str | None = None) -> None:
+    def interrupt(self, one: Interruption, *words: str, before: Iterable[str] = ()) -> None:
         """Let it happen; afterwards the step must be reported as the one that the next command goes on with.
 
         `before` are words in front of the command's own, which make it one of another machine: that is reported as at
-        work until its Lease has run out by this machine's clock, which `shown` says of one whose clock is another.
+        work until its Lease has run out by the API server's clock, whatever the clocks of both machines are.
         """
         began = time.monotonic()
         self.killer.interrupt(one, *words, before=before)
@@ -175,7 +175,7 @@ class Site:
         assert found is not None, one
         assert (found.step, one.step in journal.steps) == (one.step, False), one
         ended = INTERRUPTED if journal.may_have_changed else NOTHING_CHANGED
-        assert found.state == (shown or (UNDER_WAY if before else ended)), one
+        assert found.state == (UNDER_WAY if before else ended), one
 
     def run(self, *words: str) -> tuple[dict[str, Any], str]:
         """Run a command to its end; return its document and what it said."""

@@ -17,7 +17,7 @@ import pytest
 
 from ops.errors import OpsError
 from ops.recovery import fencing
-from ops.recovery.operation import INTERRUPTED, NOTHING_CHANGED, UNDER_WAY
+from ops.recovery.operation import NOTHING_CHANGED, UNDER_WAY
 from ops.recovery.target_fence import TARGET_FENCED
 from tests.support.waiting import wait_until
 
@@ -238,7 +238,7 @@ def test_a_failover_that_is_frozen_and_wakes_after_another_one_has_switched_does
             assert left[FAR_AHEAD], "which it would skip on the target"
 
             for one, machine in ((SWITCH_KILLED, HOUR_AHEAD), (RECONCILE_KILLED, HOUR_BEHIND)):
-                site.interrupt(one, *FAILOVER, before=machine, shown=INTERRUPTED)
+                site.interrupt(one, *FAILOVER, before=machine)
                 assert not site.write(SOURCE), one
             code, done, said = site.killer.finish(*FAILOVER, before=HOUR_AHEAD)
 

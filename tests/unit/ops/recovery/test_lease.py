@@ -217,6 +217,45 @@ def test_a_process_of_another_machine_with_the_same_name_is_not_looked_for_here(
     assert "an identity of somebody else" in str(Holder(identity="an identity of somebody else", since="then"))
 
 
+SKEWS = [timedelta(hours=-3), timedelta(0), timedelta(hours=3)]
+
+
+@pytest.mark.parametrize("reader", SKEWS, ids=lambda skew: f"here {skew}")
+@pytest.mark.parametrize("holder", SKEWS, ids=lambda skew: f"there {skew}")
+def test_a_holder_seems_at_work_until_its_lease_has_run_out_by_the_clock_of_the_api_server(
+    server: KeptObjects, environment: dict[str, str], reader: timedelta, holder: timedelta
+) -> None:
+    """It may have been killed on another machine, where nobody can find out; both machines' clocks may be wrong."""
+    server.clock_ahead_s = -reader.total_seconds()
+    mine(environment).acquire()
+    spec(server)["holderIdentity"] = SOMEBODY
+    at = datetime.now(UTC) - reader + holder
+    spec(server)["renewTime"] = at.isoformat(timespec="microseconds")
+    for later_s, at_work in ((0, True), (DURATION_S - 5, True), (DURATION_S + 5, False)):
+        server.clock_ahead_s = later_s - reader.total_seconds()
+        found = mine(environment).holder()
+        assert found is not None
+        assert found.seems_at_work is at_work, later_s
+    renewed = found.renewed_at
+    assert renewed is not None
+    assert abs(datetime.now(UTC) - reader - renewed) < timedelta(seconds=10), "it is shown by the same clock"
+
+
+def test_without_what_the_api_server_stored_the_times_of_both_machines_are_compared(
+    server: KeptObjects, environment: dict[str, str]
+) -> None:
+    for ago_s, at_work in ((5, True), (DURATION_S + 5, False), (-DURATION_S - 5, False)):
+        held(server, renewed=datetime.now(UTC) - timedelta(seconds=ago_s))
+        found = mine(environment).holder()
+        assert found is not None
+        assert found.seems_at_work is at_work, ago_s
+    assert lease._date("yesterday") is lease._date(None) is None
+    held(server, seconds=15, renewed=datetime.now(UTC) - timedelta(seconds=20))
+    found = mine(environment).holder()
+    assert found is not None
+    assert not found.seems_at_work, "it has held it for 15 s only"
+
+
 def test_a_holder_renews_before_too_little_is_left_for_a_change(
     server: KeptObjects, environment: dict[str, str], clock: Sleeper
 ) -> None:
