@@ -267,7 +267,7 @@ def test_an_up_that_ignores_an_interrupt_is_killed(stack: PulumiStack, tmp_path:
     shell_updates(tmp_path, up=STUBBORN.format(tmp_path))
     ladder = ((signal.SIGINT, 0.1), (signal.SIGTERM, 0.1), (signal.SIGKILL, 5.0))
     with pytest.raises(OpsError, match="must end within"):
-        replace(quickly(stack, 0.4), ladder=ladder).up("mm2", lambda _: None)
+        replace(quickly(stack, 3.0), ladder=ladder).up("mm2", lambda _: None)
     assert is_gone(tmp_path)
 
 
