@@ -1,10 +1,5 @@
-"""Reads a topic as a member of a consumer group and commits exactly the records that were processed.
+"""Reads a topic as a member of a consumer group and commits exactly the records that were processed."""
 
-librdkafka does not wait for commits: one whose broker was killed with it in hand would never return (its issue 3740).
-Their outcomes come while the member polls.
-"""
-
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,37 +12,21 @@ from ops.demo_client import DeliveryLog, Each, nobody, record_id
 from ops.errors import FINAL, OpsError
 
 REBALANCE_S = 10.0
-ANSWER_S, COMMITTED_WITHIN_S = 10.0, 30.0
-"""How long the last commit waits for an answer before it is sent again, and how long it tries."""
-_ANSWER_POLL_S = 0.2
+_REBALANCE_POLL_S = 0.2
 # A member learns by polling which partitions it keeps; until then it can commit none.
 _REBALANCING = frozenset(
     (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID)
 )
 
 
-Outcome = Callable[[KafkaError | None, list[TopicPartition]], None]
-"""Gets the error of a commit, or of single partitions, and the positions that were to be committed."""
-
-
 class Committing(Protocol):
-    """The part of confluent_kafka.Consumer that committing needs; `on_commit` gets outcomes while it polls."""
-
-    on_commit: Outcome
+    """The part of confluent_kafka.Consumer that committing needs."""
 
     def poll(self, timeout: float) -> Any:
         """Return the next message or event, None if there is none in time."""
 
-    def commit(self, *, offsets: list[TopicPartition], asynchronous: Literal[True]) -> Any:
-        """Send a commit of positions."""
-
-
-class GroupConsumer(Consumer):
-    """A consumer whose `on_commit` is set once there is somebody who waits for outcomes."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        self.on_commit: Outcome = lambda *_: None
-        super().__init__({**config, "on_commit": lambda error, parts: self.on_commit(error, parts)})
+    def commit(self, *, offsets: list[TopicPartition], asynchronous: Literal[False]) -> Any:
+        """Commit positions."""
 
 
 @dataclass
@@ -63,12 +42,6 @@ class Positions:
     committed: dict[int, int] = field(default_factory=dict)
     refused: int = 0
     _waiting: dict[int, int] = field(default_factory=dict)
-    _sent: dict[int, int] = field(default_factory=dict)
-    _problem: KafkaError | None = None
-
-    def __post_init__(self) -> None:
-        """Let the client report outcomes here."""
-        self.client.on_commit = self._answered
 
     def passed(self, partition: int, next_offset: int) -> None:
         """Note that everything before `next_offset` was handed over."""
@@ -76,76 +49,55 @@ class Positions:
 
     def commit(self) -> None:
         """Commit what waits; raises OpsError if that fails. While the group rebalances it takes part, for a while."""
-        began = time.monotonic()
-        while self._waiting:
-            self._send(self._waiting)
-            problem = self._answer()
-            if problem is None:
-                continue
-            retried_s = COMMITTED_WITHIN_S if problem.code() == KafkaError._TIMED_OUT else 0.0
-            retried_s = REBALANCE_S if problem.code() in _REBALANCING else retried_s
-            if time.monotonic() - began < retried_s:
-                self.client.poll(_ANSWER_POLL_S)  # a record that comes now is not handed over, so it comes again
-                continue
+        end = time.monotonic() + REBALANCE_S
+
+        def refuse(error: KafkaException) -> None:
+            if error.args[0].code() in _REBALANCING and time.monotonic() < end:
+                self.client.poll(_REBALANCE_POLL_S)  # a record that comes now is not handed over, so it comes again
+                return
             self._waiting.clear()
             raise OpsError(
-                f"cluster {self.client_errors.connection.name}: commit must succeed ({problem.str()}). "
+                f"cluster {self.client_errors.connection.name}: commit must succeed ({error.args[0].str()}). "
                 "The records were handed over and will come again."
-            )
+            ) from error
+
+        while self._waiting:
+            self._commit(self._waiting, refuse)
 
     def try_commit(self) -> None:
         """Commit what waits; if that fails for now it waits on. Raises OpsError for what no retry heals."""
-        if self._problem is not None and (self._problem.code() in FINAL or self._problem.fatal()):
-            raise self.client_errors.error(self._problem)
-        self._send(self._waiting)
+        self._commit(self._waiting, self._bear)
 
     def give_back(self, partitions: Iterable[int]) -> None:
-        """Commit what waits in partitions that another member is to read, and forget them.
-
-        The commit leaves before the client gives them back, so that nobody need wait for its outcome.
-        """
-        given = [*partitions]
-        self._send({each: self._waiting[each] for each in given if each in self._waiting})
-        self.lose(given)
+        """Commit what waits in partitions that another member is to read, and forget them."""
+        self._commit({each: self._waiting[each] for each in partitions if each in self._waiting}, self._bear)
+        self.lose(partitions)
 
     def lose(self, partitions: Iterable[int]) -> None:
         """Forget partitions that another member reads already; what waited there comes again, to that one."""
         for partition in partitions:
             self._waiting.pop(partition, None)
 
-    def _send(self, offsets: dict[int, int]) -> None:
+    def _commit(self, offsets: dict[int, int], fail: Callable[[KafkaException], None]) -> None:
         if not offsets:
             return
-        self._sent |= offsets
         found = [TopicPartition(self.topic, partition, offset) for partition, offset in sorted(offsets.items())]
         try:
-            self.client.commit(offsets=found, asynchronous=True)
+            answer = self.client.commit(offsets=found, asynchronous=False)
+            errors = [part.error for part in answer or () if part.error is not None]
+            if errors:
+                raise KafkaException(errors[0])
         except KafkaException as error:
-            self._answered(error.args[0], found)
-
-    def _answer(self) -> KafkaError | None:
-        """Poll until the outcome of what was sent of what waits is there; return why it failed, None if it did not."""
-        end = time.monotonic() + ANSWER_S
-        while any(self._sent.get(partition) == offset for partition, offset in self._waiting.items()):
-            if time.monotonic() > end:
-                self.refused += 1
-                return KafkaError(KafkaError._TIMED_OUT, f"no answer within {ANSWER_S:g} s")
-            self.client.poll(_ANSWER_POLL_S)
-        return self._problem
-
-    def _answered(self, error: KafkaError | None, parts: list[TopicPartition]) -> None:
-        """Take the outcome of a commit; one that was followed by another of the same partitions counts no more."""
-        ours = {part.partition: part.offset for part in parts if self._sent.get(part.partition) == part.offset}
-        if not ours:
-            return
-        for partition in ours:
-            del self._sent[partition]
-        self._problem = error or next((part.error for part in parts if part.error is not None), None)
-        if self._problem is not None:
             self.refused += 1
+            fail(error)
             return
-        self.committed |= ours
-        self.lose([partition for partition, offset in ours.items() if self._waiting.get(partition) == offset])
+        self.committed |= offsets
+        self.lose(list(offsets))
+
+    def _bear(self, error: KafkaException) -> None:
+        cause = error.args[0]
+        if cause.code() in FINAL or cause.fatal():
+            raise self.client_errors.error(cause) from error
 
 
 WAIT_S = 30.0
@@ -155,7 +107,6 @@ _PREFETCH_KIB = 16_384
 _POLL_S = 0.5
 # Short, so that a killed reader does not keep its partitions for long; librdkafka allows no less than the broker's 6 s.
 _SESSION_TIMEOUT_MS = 10_000
-LEAVES_WITHIN_S = 15.0
 
 
 class ConsumerClient(Committing, Protocol):
@@ -255,10 +206,10 @@ class _Ends:
 
 def connect(
     connection: Connection, topic: str, group: str, *, auto_commit: bool = False
-) -> tuple[GroupConsumer, ClientErrors]:
+) -> tuple[Consumer, ClientErrors]:
     """Return a consumer that has reached the cluster and has found the topic; it has not joined the group yet."""
     client_errors = ClientErrors(connection)
-    consumer = GroupConsumer(
+    consumer = Consumer(
         {
             **client_settings(connection, client_errors),
             "group.id": group,
@@ -350,27 +301,10 @@ def read(
         try:
             positions.commit()
         finally:
-            _leave(client)
+            client.close()
         outcome.committed, outcome.refused_commits = positions.committed, positions.refused
         outcome.seconds = time.monotonic() - started
     return outcome
-
-
-def _leave(client: ConsumerClient) -> None:
-    """Leave the group. A client with a commit that is never answered waits for it: it is left behind after a while."""
-    errors: list[BaseException] = []
-
-    def close() -> None:
-        try:
-            client.close()
-        except BaseException as error:
-            errors.append(error)
-
-    closing = threading.Thread(target=close, name="leave", daemon=True)
-    closing.start()
-    closing.join(LEAVES_WITHIN_S)
-    if errors:
-        raise errors[0]
 
 
 def _reached(goal: Goal, records: int, ends: _Ends) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, TopicPartition
 
 
 class Message:
@@ -43,7 +43,6 @@ class FakeConsumer:
     """Hands over `messages` in order; each partition of `ends` ends at its offset.
 
     An item of `messages` that is a function is called in the place of a poll: it stands for what another member does.
-    The outcome of a commit comes with the next poll; `unanswered` commits have none, as at a broker that was killed.
     """
 
     def __init__(
@@ -52,11 +51,8 @@ class FakeConsumer:
         ends: dict[int, int],
         refuse: int = 0,
         code: int = KafkaError.REBALANCE_IN_PROGRESS,
-        unanswered: int = 0,
     ) -> None:
-        self.code, self.unanswered = code, unanswered
-        self.on_commit: Callable[[KafkaError | None, list[TopicPartition]], None] = lambda *_: None
-        self._outcomes: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+        self.code = code
         self.messages, self.ends, self.refuse = list(messages), ends, refuse
         self.committed: dict[int, int] = {}
         self.commits: list[dict[int, int]] = []
@@ -72,9 +68,6 @@ class FakeConsumer:
         self.lose: Callable[..., None] = lambda *partitions: on_lost(self, parts(partitions))
 
     def poll(self, timeout: float) -> Message | None:
-        outcomes, self._outcomes = self._outcomes, []
-        for outcome in outcomes:
-            self.on_commit(*outcome)
         if self._assign is not None:
             self._assign()
             self._assign = None
@@ -88,16 +81,11 @@ class FakeConsumer:
     def get_watermark_offsets(self, partition: TopicPartition, *, timeout: float) -> tuple[int, int]:
         return 0, self.ends[partition.partition]
 
-    def commit(self, *, offsets: list[TopicPartition], asynchronous: bool) -> None:
-        assert asynchronous
-        if self.unanswered:
-            self.unanswered -= 1
-            return
-        error = KafkaError(self.code) if self.refuse else None
-        self._outcomes.append((error, offsets))
+    def commit(self, *, offsets: list[TopicPartition], asynchronous: bool) -> Any:
+        assert not asynchronous
         if self.refuse:
             self.refuse -= 1
-            return
+            raise KafkaException(KafkaError(self.code))
         self.commits.append({part.partition: part.offset for part in offsets})
         self.committed |= self.commits[-1]
 

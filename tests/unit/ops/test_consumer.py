@@ -1,14 +1,12 @@
 """A group reads up to its goal and commits exactly what it was handed."""
 
-import threading
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError
 
 from ops.connection import ClientErrors, Connection
-from ops.demo_client import consumer
-from ops.demo_client.consumer import Goal, Positions, Read, read
+from ops.demo_client.consumer import Goal, Read, read
 from ops.errors import OpsError
 from tests.support.kafka_doubles import FakeConsumer, Message
 
@@ -151,55 +149,6 @@ def test_a_partition_that_goes_to_another_member_meanwhile_is_left_to_that_one()
     client.messages.append(lambda each: each.lose(0))
     assert run(client, goal).committed == {}
     assert client.closed
-
-
-def test_a_commit_without_an_answer_is_sent_again_and_does_not_keep_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer, "ANSWER_S", 0.01)
-    client = FakeConsumer(records(0, 3), {0: 3}, unanswered=2)
-    outcome = run(client, Goal(maximum=3), commit_s=0)
-    assert client.commits == [{0: 3}]
-    assert (outcome.committed, client.closed) == ({0: 3}, True)
-
-
-def test_a_last_commit_that_nobody_answers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer, "ANSWER_S", 0.01)
-    monkeypatch.setattr(consumer, "COMMITTED_WITHIN_S", 0.05)
-    client = FakeConsumer(records(0, 1), {0: 1}, unanswered=1_000_000)
-    with pytest.raises(OpsError, match=r"commit must succeed \(no answer within 0.01 s\)\. .*will come again"):
-        run(client, Goal(maximum=1))
-    assert client.closed
-
-
-def test_an_outcome_counts_for_the_commit_that_it_is_of() -> None:
-    client = FakeConsumer([], {0: 9})
-    positions = Positions(client, "items", ClientErrors(CONNECTION))
-    positions.passed(0, 3)
-    positions.try_commit()
-    positions.passed(0, 5)
-    positions.try_commit()
-    refused = KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE)
-    client.on_commit(refused, [TopicPartition("items", 0, 3)])  # of the first: the second is on its way
-    assert (positions.refused, positions.committed) == (0, {})
-    client.on_commit(None, [TopicPartition("items", 0, 5)])
-    assert positions.committed == {0: 5}
-    client.on_commit(None, [TopicPartition("items", 1, 7)])  # automatic commits are not this reader's
-    assert positions.committed == {0: 5}
-
-
-def test_a_commit_without_rights_ends_a_reader_without_end() -> None:
-    client = FakeConsumer(records(0, 9), {0: 9}, refuse=9, code=KafkaError.GROUP_AUTHORIZATION_FAILED)
-    seen: list[int] = []
-    with pytest.raises(OpsError):
-        run(client, until_empty(client), commit_s=0, each=lambda _, offset, __: seen.append(offset))
-    assert (seen, client.closed) == ([0, 1], True)
-
-
-def test_a_client_that_cannot_leave_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer, "LEAVES_WITHIN_S", 0.01)
-    client, goes = FakeConsumer(records(0, 1), {0: 1}), threading.Event()
-    monkeypatch.setattr(client, "close", goes.wait)
-    assert run(client, Goal(maximum=1)).committed == {0: 1}
-    goes.set()
 
 
 def test_errors_of_a_kind_are_kept_once() -> None:
