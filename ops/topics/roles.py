@@ -109,9 +109,9 @@ def refusals(topics: Sequence[str], inventory: Inventory, stack: str, *, mirrore
         if topic not in moved and (reason := _refusal(topic, inventory, stack, mirrored=mirrored))
     ]
     refused += [
-        f"topics {', '.join(names)}: must not be in use (they have failed over from mirror {mirror} alone): the source "
-        "may lack their records. Fail over the rest of the mirror, then fail back (docs/topic-failover.md): afterwards "
-        "--mirrored deletes them."
+        f"topics {', '.join(names)}: must not be in use (they fail over from mirror {mirror} alone, or have done so): "
+        "the source may lack their records. Finish that failover, fail over the rest of the mirror, then fail back "
+        "(docs/topic-failover.md): afterwards --mirrored deletes them."
         for mirror, names in failed_over.items()
     ]
     return refused
