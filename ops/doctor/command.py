@@ -53,6 +53,7 @@ SNAPSHOT_PARTS = (
     snapshot.TARGET,
     snapshot.RESOURCE,
     snapshot.CONNECTORS,
+    snapshot.ACTIVE_SIDE,
     snapshot.RECOVERY,
     snapshot.FENCE,
     snapshot.RETENTION,
@@ -107,6 +108,7 @@ def collect(
         target=target,
         now=datetime.fromtimestamp(seen.at, UTC),
         active=pair.active,
+        active_now=seen.active_now,
         state=pair.state,
         certificate_days=certificate_days,
         connectors=_connectors(seen),
@@ -253,9 +255,9 @@ def _unseen(seen: MirrorSnapshot) -> tuple[str, ...]:
         problems["connect"] = seen.connect_problem or seen.unknown.get(snapshot.CONNECTORS)
     problems["resource"] = seen.unknown.get(snapshot.RESOURCE)
     problems["fence"] = seen.fence_unknown
-    problems[snapshot.RETENTION] = seen.unknown.get(snapshot.RETENTION)
     problems["target fence"] = seen.target_fence_unknown
-    problems[snapshot.FOLLOWER] = seen.unknown.get(snapshot.FOLLOWER)
+    for part in (snapshot.ACTIVE_SIDE, snapshot.RECOVERY, snapshot.RETENTION, snapshot.FOLLOWER):
+        problems[part] = seen.unknown.get(part)
     if seen.mirror is not None and seen.mirror.silent is not None:
         problems["resource"] = f"{seen.mirror.resource}: {seen.mirror.silent}"
     problems |= {name: why for name, why in seen.more.problems.items() if name not in _NOTED}

@@ -176,13 +176,12 @@ class StatePlace:
 
 @dataclass(frozen=True, kw_only=True)
 class PulumiState:
-    """Where Pulumi's state is, and the active side by what is there, None if that is unknown.
+    """Where Pulumi's state is.
 
     `is_trial`: the mirror's Kubernetes cluster is on this machine, so that what is here is lost with it only.
     """
 
     places: tuple[StatePlace, ...] = ()
-    active_now: str | None = None
     is_trial: bool = False
 
 
@@ -190,6 +189,7 @@ class PulumiState:
 class Observations:
     """Everything that was inspected. `unseen` is what could not be, `notes` what was left out, both with the reason.
 
+    `active` is the active side by Pulumi's outputs, `active_now` by what is there, None where nothing names it.
     `assigned` is None if the group of the workers could not be described. `orphans` are topics that the mirror has
     copied from and the source has no more, each with its remote topic, which is there.
     """
@@ -200,6 +200,7 @@ class Observations:
     target: ClusterObservation
     now: datetime
     active: str = "source"
+    active_now: str | None = None
     state: str = "running"
     certificate_days: int = 14
     connectors: tuple[Connector, ...] | None = None

@@ -19,7 +19,6 @@ from ops.connection import PROJECT
 from ops.doctor.known_issues import Finding, finding
 from ops.doctor.observations import Observations, PulumiState, StatePlace
 from ops.errors import OpsError
-from ops.recovery import break_glass
 from ops.recovery.mirror_context import MirrorContext
 
 BACKEND = "PULUMI_BACKEND_URL"
@@ -87,11 +86,9 @@ def _read(file: Path, *keys: str) -> str:
 
 
 def observe(pair: MirrorContext, environment: Mapping[str, str], project: Path = PROJECT) -> PulumiState:
-    """Return where Pulumi's state is and which side is active by what is there; asks Amazon and Kubernetes."""
+    """Return where Pulumi's state is; asks Amazon."""
     places = state_places(project / f"Pulumi.{verify.label_of(pair.stack)}.yaml", environment)
-    return PulumiState(
-        places=places, active_now=break_glass.active_side(pair, environment), is_trial=_is_trial(pair, environment)
-    )
+    return PulumiState(places=places, is_trial=_is_trial(pair, environment))
 
 
 def _is_trial(pair: MirrorContext, environment: Mapping[str, str]) -> bool:
@@ -107,13 +104,12 @@ def _is_trial(pair: MirrorContext, environment: Mapping[str, str]) -> bool:
 
 def state_symptoms(seen: Observations) -> Iterator[Finding]:
     """Return the known issues of Pulumi's state."""
-    known = seen.pulumi_state
+    known, where = seen.pulumi_state, f"stack {seen.stack}"
+    if seen.active_now not in (None, seen.active):
+        what = f"{seen.active} is active by Pulumi's outputs, {seen.active_now} by the copy beside the mirror"
+        yield finding("pulumi-state-behind", where, what, stack=seen.stack)
     if known is None:
         return
-    where = f"stack {seen.stack}"
-    if known.active_now not in (None, seen.active):
-        what = f"{seen.active} is active by Pulumi's outputs, {known.active_now} by the copy beside the mirror"
-        yield finding("pulumi-state-behind", where, what, stack=seen.stack)
     for place in known.places if not known.is_trial else ():
         if place.alone is not None:
             yield finding("pulumi-state-in-one-place", where, f"{place.part}: {place.alone}", stack=seen.stack)

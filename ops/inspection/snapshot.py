@@ -47,9 +47,9 @@ RESOURCE, SOURCE_RESOURCE, TARGET_RESOURCE = (
     "resource of the source",
     "resource of the target",
 )
-CONNECTORS, ACTIVE_SIDE = "connectors", "active side"
-RECOVERY = "recovery"
-"""Also the key of `unknown` for the reason why the journal could not be read."""
+CONNECTORS = "connectors"
+ACTIVE_SIDE, RECOVERY = "active side", "recovery"
+"""Also the keys of `unknown` for the reasons why the break-glass copy's label, or the journal, could not be read."""
 FENCE, TARGET_FENCE = "fence of the source", "fence of the target"
 FOLLOWER = "follower"
 """Also the key of `unknown` for the reason why nobody knows whether groups are followed."""
@@ -131,8 +131,11 @@ class MirrorSnapshot:
 
     @property
     def fence_issue(self) -> tuple[str, str] | None:
-        """What is wrong with the fence of the source: the doctor's name for it, and the evidence."""
-        if self.fence is None:
+        """What is wrong with the fence of the source: the doctor's name for it, and the evidence.
+
+        None if nobody knows which side is active or what is under way: the remedy may open the side that must be shut.
+        """
+        if self.fence is None or ACTIVE_SIDE in self.unknown or RECOVERY in self.unknown:
             return None
         recovers = self.recovery is not None and self.recovery.problem is not None
         return self.fence.issue(self.active_now or self.pair.active, recovers=recovers)
@@ -221,7 +224,7 @@ def collect(
     connectors, connect_problem = found.get(CONNECTORS, (None, None))
     mirror = found.get(RESOURCE)
     # The source answers by itself, and its resource may be in another Kubernetes cluster.
-    reported_elsewhere = (SOURCE, TARGET, LAG_AND_GROUPS, RETENTION, SOURCE_RESOURCE, ACTIVE_SIDE, FENCE, TARGET_FENCE)
+    reported_elsewhere = (SOURCE, TARGET, LAG_AND_GROUPS, RETENTION, SOURCE_RESOURCE, FENCE, TARGET_FENCE)
     unknown = {name: text for name, text in problems.items() if name not in reported_elsewhere}
     return MirrorSnapshot(
         pair=replace(pair, proof=latest_proof(pair)),

@@ -151,15 +151,15 @@ def _load_by_pulumi(*arguments: Any) -> MirrorContext:
 
 
 def active_side(pair: MirrorContext, environment: Mapping[str, str]) -> str | None:
-    """Return the active side by what is there, which Pulumi may not know; None if that is unknown."""
+    """Return the active side by what is there, which Pulumi may not know; None if there is nothing that names it.
+
+    Raises OpsError if it cannot be read.
+    """
     resource = pair.request.mirror.resource
     if resource is None:
         return None
-    try:
-        with kubernetes(environment, resource.context) as api:
-            found = kubernetes_access.secret(api, resource.namespace, secret_name(pair.mirror))
-    except OpsError:
-        return None
+    with kubernetes(environment, resource.context) as api:
+        found = kubernetes_access.secret(api, resource.namespace, secret_name(pair.mirror))
     labels = ((found or {}).get("metadata") or {}).get("labels") or {}
     return labels.get(ACTIVE_LABEL)
 

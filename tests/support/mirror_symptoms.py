@@ -188,7 +188,7 @@ WAITING = until_deletion(
 CASES: dict[str, tuple[Observations, str, str, str]] = {
     # what was seen, where it must be reported, a part of what, a part of the remedy
     "pulumi-state-behind": (
-        seen(pulumi_state=PulumiState(active_now="target")),
+        seen(active_now="target"),
         "stack stg", "source is active by Pulumi's outputs, target by the copy", "pulumi up --refresh -s stg",
     ),
     "groups-not-followed": (

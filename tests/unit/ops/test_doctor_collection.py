@@ -1,5 +1,6 @@
 """The doctor adds its probes to a snapshot: each cluster, Connect and the mirror's resource are read once."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,7 +9,10 @@ import pytest
 from kafka.connector_status import ConnectorState, ResourceStatus
 from kafka.errors import ClusterError
 from ops.doctor import cluster_probes, command, connect_probes, log_probes
+from ops.errors import OpsError
 from ops.inspection import probes, snapshot
+from ops.recovery import break_glass, fencing, target_fence
+from ops.recovery.fencing import FenceStatus
 from ops.recovery.mirror_context import MirrorContext
 
 from ...support.mirror_symptoms import EXPIRED, NO_CLASS, SOURCE, issues_found
@@ -53,6 +57,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for name in ("replaced_logs", "large_records", "orphans"):
         monkeypatch.setattr(log_probes, name, lambda *_: None)
     monkeypatch.setattr(snapshot, "_lag_reading", lambda *_: (None, [], {}))
+    monkeypatch.setattr(snapshot, "_recovery", lambda *_: (None, None))
+    monkeypatch.setattr(break_glass, "active_side", lambda *_: None)
     monkeypatch.setattr(command, "certificates_of", lambda _: [])
     monkeypatch.setattr(command, "find_duplicate_records", lambda *_: None)
     monkeypatch.setattr(connect_probes, "others_and_logs", lambda mirror, _: mirror() and None)
@@ -99,3 +105,47 @@ def test_a_resource_that_cannot_be_read_was_not_inspected(
     monkeypatch.setattr(probes, "resource_status", lambda *_: resource(silent="refused"))
     found = command.collect(known(), {}, lambda _: None)
     assert (found.resource, found.unseen) == (None, ("resource: KafkaMirrorMaker2 rt-inventory-stg/mm2: refused",))
+
+
+FENCED = FenceStatus(cluster="rt-inventory-dev", stack="dev", users={"app": False}, declared=True)
+
+
+def test_a_fence_is_where_it_must_be_after_a_failover_that_pulumi_does_not_know_of(
+    counted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fencing, "observe", lambda *_: FENCED)
+    assert "fence-left-behind" in issues_found(command.collect(known(), {}, lambda _: None))
+    monkeypatch.setattr(break_glass, "active_side", lambda *_: "target")
+    found = issues_found(command.collect(known(), {}, lambda _: None))
+    assert ("fence-left-behind" in found, "pulumi-state-behind" in found) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "unknown", "reported"),
+    [
+        (break_glass, "active_side", OpsError("get on secrets is refused"), "active side: get on secrets is refused"),
+        (snapshot, "_recovery", (None, "the journal is away"), "recovery: the journal is away"),
+    ],
+    ids=["active side", "recovery"],
+)
+@pytest.mark.parametrize("active", ["source", "target"])
+def test_a_fence_is_not_judged_where_the_active_side_or_what_is_under_way_is_unknown(
+    counted: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    active: str,
+    module: Any,
+    name: str,
+    unknown: Any,
+    reported: str,
+) -> None:
+    def answer(*_: Any) -> Any:
+        if isinstance(unknown, Exception):
+            raise unknown
+        return unknown
+
+    fence = replace(FENCED, users={"app": active == "target"})
+    monkeypatch.setattr(fencing, "observe", lambda *_: fence)
+    monkeypatch.setattr(target_fence, "observe", lambda *_: None)
+    monkeypatch.setattr(module, name, answer)
+    found = command.collect(known(active=active), {}, lambda _: None)
+    assert (found.fence_issue, found.unseen) == (None, (reported,))

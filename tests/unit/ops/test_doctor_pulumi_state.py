@@ -13,7 +13,6 @@ from ops.doctor import pulumi_state
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.observations import PulumiState, StatePlace
 from ops.doctor.pulumi_state import BACKEND, state_notes, state_places
-from ops.recovery import break_glass
 from tests.support.mirror_symptoms import seen
 from tests.support.recovery_pair import known
 from tests.support.s3_server import Amazon, amazon
@@ -123,9 +122,8 @@ def test_a_folder_lies_on_one_machine_and_pulumi_cloud_sees_to_itself(tmp_path: 
 
 @pytest.mark.parametrize(("server", "is_trial"), [("https://127.0.0.1:6443", True), ("https://api.acme:6443", False)])
 def test_a_state_beside_a_cluster_on_this_machine_is_a_note_and_no_finding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, is_trial: bool
+    tmp_path: Path, server: str, is_trial: bool
 ) -> None:
-    monkeypatch.setattr(break_glass, "active_side", lambda *_: "source")
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(json.dumps({**KUBECONFIG, "clusters": [{"name": "here", "cluster": {"server": server}}]}))
     environment = {BACKEND: "file:///state", "KUBECONFIG": str(kubeconfig)}

@@ -10,6 +10,7 @@ import pytest
 from kafka.errors import ClusterError, DeniedError
 from ops.inspection import probes, snapshot
 from ops.inspection.probes import MirrorReadings, once
+from ops.recovery import break_glass
 from ops.recovery.mirror_context import MirrorContext
 from tests.support.recovery_pair import connectors, group, known, lag, resource
 
@@ -49,6 +50,7 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeCluster]:
     monkeypatch.setattr(MirrorContext, "target", lambda _: found["target"])
     monkeypatch.setattr(snapshot, "_connectors", lambda _: (list(connectors()), None))
     monkeypatch.setattr(snapshot, "_recovery", lambda *_: (None, None))
+    monkeypatch.setattr(break_glass, "active_side", lambda *_: None)
     monkeypatch.setattr(snapshot, "_source_status", lambda *_: resource("Kafka"))
     monkeypatch.setattr(snapshot, "resource_status", lambda wanted, *_: resource(wanted.kind))
     monkeypatch.setattr(probes, "resource_status", lambda wanted, *_: resource(wanted.kind))

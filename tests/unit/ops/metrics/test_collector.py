@@ -115,6 +115,7 @@ def test_an_unforeseen_error_is_reported_by_its_type_unless_its_trace_is_asked_f
 
 
 def test_what_could_not_be_learned_is_reported_in_words(stack: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict[str, Any] = {"lag": None, "unknown": {"lag": "no Read"}}
+    without_kubernetes = {"recovery": "no access", "active side": "no access"}
+    seen: dict[str, Any] = {"lag": None, "unknown": {"lag": "no Read", **without_kubernetes}}
     monkeypatch.setattr(snapshot, "collect", lambda pair, *_, **__: observe(pair, **seen))
     assert collect("stg", None, ENVIRONMENT).unknown == ("mirror mm2: lag is unknown: no Read",)

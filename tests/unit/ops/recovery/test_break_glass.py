@@ -197,7 +197,8 @@ def test_the_active_side_is_known_by_the_copys_label(site: Site) -> None:
     assert break_glass.active_side(known, site.environment) == "target"
     del site.server.objects["secrets", "mm2-break-glass"]
     assert break_glass.active_side(known, site.environment) is None
-    assert break_glass.active_side(known, {"KUBECONFIG": "/nowhere"}) is None
+    with pytest.raises(OpsError, match="access must be given"):
+        break_glass.active_side(known, {"KUBECONFIG": "/nowhere"})
 
 
 def test_a_copy_is_up_to_date_whatever_a_failover_changed(site: Site) -> None:
