@@ -126,6 +126,7 @@ def collect(
         fence_issue=seen.fence_issue,
         target_fenced=seen.target_fenced,
         not_followed=seen.not_followed,
+        runs_at_rest=seen.runs_at_rest,
         unseen=_unseen(seen),
         notes=(
             *(note for note in kubernetes.notes if not (files and "logs" in note)),

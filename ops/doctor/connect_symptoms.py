@@ -8,6 +8,7 @@ from kafka.retention import not_copied
 from kafka.topic_partition import TopicPartition
 from ops.doctor.known_issues import Finding, finding, operator_facts
 from ops.doctor.observations import Connector, Observations, TaskStatus
+from ops.inspection.mirror_at_rest import RUNS_AT_REST
 from settings.text import format_duration
 
 LINE_MAX = 300
@@ -83,6 +84,7 @@ def connect_symptoms(seen: Observations) -> Iterator[Finding]:
     yield from _without_tasks(seen)
     yield from _partitions_without_task(seen)
     yield from _copies_nothing(seen)
+    yield from _runs_at_rest(seen)
     yield from _not_ready(seen, texts, causes)
 
 
@@ -198,6 +200,11 @@ def _copies_nothing(seen: Observations) -> Iterator[Finding]:
     for one in seen.connectors or ():
         if one.name.endswith("MirrorSourceConnector"):
             yield finding("copies-nothing", f"connector {one.name}", what, **_facts(seen, one.name, None, ""))
+
+
+def _runs_at_rest(seen: Observations) -> Iterator[Finding]:
+    if seen.runs_at_rest is not None:
+        yield finding(RUNS_AT_REST, f"mirror {seen.mirror.name}", seen.runs_at_rest, **_facts(seen, None, None, ""))
 
 
 def _is_on_no_worker(seen: Observations, part: TaskStatus) -> bool:

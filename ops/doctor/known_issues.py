@@ -234,6 +234,13 @@ _ALL = (
         "meanwhile is brought over by the failback.",
     ),
     KnownIssue(
+        name="mirror-runs-behind-failover",
+        sign="The target is active, and the mirror that the failover has stopped runs: it writes into topics in use",
+        remedy="Unless a failback is under way, stop it: pulumi up --refresh -s {stack} with the stack file that the "
+        "failover has written, or kubectl edit kafkamirrormaker2 {resource} -n {namespace}, state: stopped. Whoever "
+        "has started it (GitOps, a restore) must have that state too. What was copied stays on the target.",
+    ),
+    KnownIssue(
         name="re-replicated-topic",
         sign="The first records of a partition are twice on the target: the mirror lost its position and began again",
         remedy="Find out why (a changed group id, alias or offsets topic, deleted offsets, a topic created again at "

@@ -218,6 +218,7 @@ class Observations:
     fence_issue: tuple[str, str] | None = None
     target_fenced: str | None = None
     not_followed: str | None = None
+    runs_at_rest: str | None = None
     unseen: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

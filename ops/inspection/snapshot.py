@@ -20,7 +20,7 @@ from kafka.lag import LagMeter, Measure
 from kafka.retention import UntilDeletion
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.inspection import follower_status, retention
+from ops.inspection import follower_status, mirror_at_rest, retention
 from ops.inspection.follower_status import FollowerStatus
 from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_groups
 from ops.inspection.probes import ANSWER_WITHIN_S, MirrorReadings, ProbeResults, once, run_probes
@@ -130,6 +130,11 @@ class MirrorSnapshot:
         return self.follower.problem if self.follower is not None else None
 
     @property
+    def runs_at_rest(self) -> str | None:
+        """What runs of the mirror although a failover has stopped it, in words; None if nothing does."""
+        return mirror_at_rest.runs_at_rest(self.pair, self.active_now, self.recovery, self.connectors, self.mirror)
+
+    @property
     def fence_issue(self) -> tuple[str, str] | None:
         """What is wrong with the fence of the source: the doctor's name for it, and the evidence.
 
@@ -156,7 +161,8 @@ class MirrorSnapshot:
                 f"Pulumi's state is behind: {self.pair.active} is active by its outputs, {self.active_now} by what is "
                 f"there. Run `{break_glass.reconcile_command(self.pair.stack, self.pair.project)}`"
             )
-        for issue in (self.fence_issue[1] if self.fence_issue else None, self.target_fenced, self.not_followed):
+        fence = self.fence_issue[1] if self.fence_issue else None
+        for issue in (fence, self.runs_at_rest, self.target_fenced, self.not_followed):
             if issue is not None:
                 found.append(f"{issue}: `python -m ops doctor --stack {self.pair.stack}` has the remedy")
         return list(dict.fromkeys(found))

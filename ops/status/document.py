@@ -267,9 +267,11 @@ def _mirror(found: dict[str, Any]) -> AdaptiveTable:
         grid.add_row("failed over alone", f"{format_names(split['topics'])}: left out of what follows")
     grid.add_row("resource", _readiness(found["resource"]))
     for one in found["connectors"] or []:
-        running = one["state"] == "RUNNING" and set(one["tasks"]) <= {"RUNNING"}
+        wanted = {"RUNNING"} if found["state"] == "running" else {"STOPPED", "PAUSED"}
         tasks = f", tasks {', '.join(one['tasks'])}" if one["tasks"] else ""
-        grid.add_row(one["name"], Text(f"{one['state']}{tasks}", _GOOD if running else _BAD))
+        grid.add_row(
+            one["name"], Text(f"{one['state']}{tasks}", _GOOD if {one["state"], *one["tasks"]} <= wanted else _BAD)
+        )
     if found["connectors"] is None:
         grid.add_row("connectors", Text("unknown: Connect does not answer", _BAD))
     grid.add_row("lag", _lag(found["lag"]))

@@ -304,6 +304,10 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
         seen(source=side("source", other_groups=("sharers",))),
         "source es-src", "the source has sharers, which are no consumer groups", "share.auto.offset.reset",
     ),
+    "mirror-runs-behind-failover": (
+        seen(active="target", state="stopped", runs_at_rest=f"the target is active, yet {SOURCE} is RUNNING"),
+        "mirror mm2", f"yet {SOURCE} is RUNNING", "pulumi up --refresh -s stg with the stack file",
+    ),
     "re-replicated-topic": (
         seen(duplicates=(TWICE,)),
         "topic items of the target, partition 1", "is at 0 and again at 147", "before offset 147 of items-1",

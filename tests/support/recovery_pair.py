@@ -124,6 +124,12 @@ def connectors(state: str = "RUNNING", task: str = "RUNNING") -> tuple[Connector
     return ConnectorState(SOURCE, state, (task, task)), ConnectorState(CHECKPOINT, "RUNNING", ("RUNNING",))
 
 
+def at_rest(state: str = "STOPPED") -> tuple[ConnectorState, ...]:
+    """The connectors of a mirror that is stopped, or paused, which keeps its tasks."""
+    tasks = () if state == "STOPPED" else (state,)
+    return ConnectorState(SOURCE, state, tasks), ConnectorState(CHECKPOINT, state, tasks)
+
+
 def lag(records: int = 0, seconds: float | None = 0.0) -> Measure:
     one = PartitionLag(topic="items", partition=0, position=9, source_end=10, records=records, seconds=seconds)
     return Measure(at_s=0.0, partitions=(one,))
@@ -158,14 +164,15 @@ def observe(
     of: MirrorContext | None = None, source: str | None = None, target: str | None = None, **changed: Any
 ) -> MirrorSnapshot:
     """A healthy snapshot, with `source` and `target` as the errors of these clusters."""
+    of = of or known()
     seen: dict[str, Any] = {
-        "pair": of or known(),
+        "pair": of,
         "source": ClusterStatus(role="source", name="rt-inventory-dev", alias="es-src", problem=source),
         "target": ClusterStatus(
             role="target", name="rt-inventory-stg", alias="es-tgt", problem=target, resource=resource("Kafka")
         ),
         "mirror": resource(),
-        "connectors": connectors(),
+        "connectors": connectors() if of.state == "running" else at_rest(of.state.upper()),
         "lag": lag(),
         "groups": (group(),),
         "at": NOW,

@@ -4,7 +4,7 @@ Not brought about here: connectors-failed, connector-without-tasks, partitions-w
 (test_group_kinds.py lists such a group), mirror-not-ready, authentication-refused, broker-out-of-workers-reach,
 mirror-maker-1-beside (Kafka 4 has no MirrorMaker 1), pulumi-state-in-one-place, which is a note in a sandbox,
 pulumi-state-behind (test_break_glass.py sees it), fence-left-behind, source-still-takes-writes and target-fenced
-(test_killed.py sees them),
+(test_killed.py sees them), mirror-runs-behind-failover,
 groups-not-followed (a sandbox runs no pods), retention-overtakes-mirror, retention-overtook-mirror,
 source-topic-recreated, source-log-truncated, record-too-large, record-time-refused and orphan-remote-topic
 (test_lost_records.py sees them).

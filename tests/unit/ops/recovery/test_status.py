@@ -265,10 +265,7 @@ def test_what_is_unknown_is_never_called_healthy(changed: dict[str, Any], what: 
     assert status.document(observe(source="is down", **changed))["health"] == "degraded"
 
 
-STOPPED: dict[str, Any] = {
-    "mirror": resource(ready=False, reason="stopped"),
-    "connectors": connectors("STOPPED", "PAUSED"),
-}
+STOPPED: dict[str, Any] = {"mirror": resource(ready=False, reason="stopped")}
 
 
 @pytest.mark.parametrize("state", ["stopped", "paused"])
@@ -282,6 +279,20 @@ def test_a_mirror_that_was_stopped_on_purpose_has_no_fault(state: str) -> None:
     external = screen(observe(known(active="target", state=state, sourceStack=None), **STOPPED))
     assert "The target is active, and no command leads back: no stack describes the source." in external
     assert "comes next" not in external
+
+
+@pytest.mark.parametrize("state", ["stopped", "paused"])
+def test_a_connector_that_runs_behind_a_failover_is_red_and_one_at_rest_is_not(state: str) -> None:
+    def style(of: MirrorSnapshot) -> set[str]:
+        console = Console(width=200, force_terminal=True, color_system="standard")
+        with console.capture() as shown:
+            console.print(status.table(status.document(of)))
+        rows = [line for line in shown.get().splitlines() if "MirrorSourceConnector " in line]
+        return {name for name, code in {"red": "\x1b[1;31m", "green": "\x1b[32m"}.items() if code in rows[0]}
+
+    declared = known(active="target", state=state)
+    assert style(observe(declared, connectors=connectors())) == {"red"}
+    assert style(observe(declared)) == {"green"}
 
 
 def test_without_its_source_a_failover_is_unplanned_and_its_loss_unknown() -> None:
