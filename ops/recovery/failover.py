@@ -229,7 +229,8 @@ class Failover:
         """Let the target be active, unless either side was written to since it was compared."""
         if SWITCHING not in self.journal.steps:
             if self.options.path == PLANNED:
-                self._follow_groups()
+                source, name = connected(self.pair.source()), self.pair.name_of("source")
+                translation.follow_groups(source, name, self.mirror, self.journal, self.offsets, self.say)
                 self._require_at_rest()
             self._require_stopped_since()
             self.journal.done(SWITCHING, {})
@@ -302,17 +303,6 @@ class Failover:
             f"{draining.named(grown)}). {f'These may write: {who}. ' if who else ''}The mirror runs again. Stop the "
             "producers and run the command again."
         )
-
-    def _follow_groups(self) -> None:
-        """Set the groups' offsets again until none has moved at the source since; raises OpsError if they go on."""
-        source = connected(self.pair.source())
-        for _ in range(translation.TRIES):
-            noted = self.journal.steps["offsets"]
-            if noted.get("stood") in (None, translation.standing(source, self.mirror)):
-                return
-            self.say(f"  groups have moved at {self.pair.name_of('source')} since their offsets were set")
-            self.journal.done("offsets", {**noted, **self.offsets()})
-        raise translation.never_at_rest(source, "they have moved each time their offsets were set")
 
     def _require_stopped_since(self) -> None:
         """Raise OpsError if the copies grew since the mirror was stopped, though applications are not there yet."""

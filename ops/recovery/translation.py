@@ -18,6 +18,7 @@ from kafka.errors import ClusterError, DeniedError
 from kafka.topic_partition import TopicPartition
 from ops import verify
 from ops.errors import OpsError
+from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext, connected
 from settings.text import format_names
 
@@ -268,6 +269,40 @@ def standing(source: Cluster, mirror: Mirror) -> str:
             if mirror.carries_topic(tp.topic):
                 found.update(json.dumps([group, *tp, at[group][tp]]).encode())
     return found.hexdigest()
+
+
+def follow_groups(
+    source: Cluster,
+    name: str,
+    mirror: Mirror,
+    journal: Journal,
+    set_again: Callable[[], dict[str, Any]],
+    report: Callable[[str], None],
+) -> None:
+    """Set groups' offsets again until none has moved at the source since; raises OpsError if they go on.
+
+    A journal of an earlier release does not say where they were: they may have moved.
+
+    Args:
+        source: The side where applications work.
+        name: Its name in messages.
+        mirror: The mirror that carries the groups from there.
+        journal: Its step `offsets` has `stood`, what `standing` returned right before the offsets were set.
+        set_again: Sets the offsets again and returns what `offsets` notes. Whatever else follows from them is done by
+            then: once this is noted, nobody does it again.
+        report: Gets a line for each time.
+    """
+    for _ in range(TRIES):
+        noted = journal.steps["offsets"]
+        before = noted.get("stood")
+        if before is None:
+            report(f"  where groups were at {name} when their offsets were set is not noted")
+        elif before == standing(source, mirror):
+            return
+        else:
+            report(f"  groups have moved at {name} since their offsets were set")
+        journal.done("offsets", {**noted, **set_again()})
+    raise never_at_rest(source, "they have moved each time their offsets were set")
 
 
 def _moved(proof: Proof, source: Cluster, pair: MirrorContext) -> list[str]:

@@ -234,6 +234,15 @@ def test_groups_that_never_rest_keep_a_planned_failover_from_its_switch(
     assert (sides.declared, "switching" in done.journal.steps) == ([], False)
 
 
+def test_a_planned_failover_whose_journal_does_not_say_where_groups_were_sets_them_again(sides: Sides) -> None:
+    """An earlier release has set the offsets."""
+    done, said = work(exact=True, **STOPPED, **DRAINED, offsets=OFFSETS), list[str]()
+    done.say = said.append
+    done.switch()
+    assert sides.target.held["orders"] == {ITEMS: 12, STORE: 2}
+    assert said[0] == "  where groups were at rt-inventory-dev when their offsets were set is not noted"
+
+
 def test_groups_that_stand_where_they_did_are_not_set_again(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     done = work(exact=True, **STOPPED, **DRAINED)
     done.journal.done("offsets", done.offsets())
