@@ -8,7 +8,6 @@ journal, the plan, or the question whether to begin.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 from kafka.cluster import Cluster
@@ -18,7 +17,6 @@ from ops.pulumi.stack import PulumiStack
 from ops.recovery import (
     connector_offsets,
     draining,
-    group_offsets,
     mirror_context,
     mirror_offsets,
     stranded_records,
@@ -31,6 +29,7 @@ from ops.recovery.fencing import Fencing
 from ops.recovery.journal import Journal, now
 from ops.recovery.mirror_context import MirrorContext, connected
 from ops.recovery.operation import Facts, Say, Step
+from ops.recovery.returned_groups import ReturnedGroups
 from ops.recovery.target_fence import TargetFence, TargetFencing
 
 SETTLING, PREPARED, COPYING = "settling", "prepared", "copying"
@@ -242,45 +241,24 @@ class Failback:
         return {"ends": draining.format_places(self._ends(source))}
 
     def offsets(self) -> Facts:
-        """Put every group on the source exactly where it stands on the target."""
+        """Put every group on the source exactly where it is on the target."""
         back = self._back()
-        here, there = connected(back.source()), connected(back.target())
-        proof = self._way_back(back).of_now(here)
-        wanted = proof.exact(back, self._ends(there))
-        group_offsets.wait_until_inactive(there, wanted, self.say)
-        in_order, report = sorted(wanted.items()), partial(group_offsets.report_set_back, self.say)
-        for group, topic_partitions in group_offsets.commit_each(there, in_order, self.journal.require_held, report):
-            self.say(f"  group {group}: exact in {len(topic_partitions)} partitions")
-        stood, places = proof.committed(), draining.format_places
-        return {
-            "groups": {
-                group: {"repeated": 0, "skipped": 0, "offsets": places(offsets), "from": places(stood[group])}
-                for group, offsets in wanted.items()
-            }
-        }
+        return self._groups.set(back, self._way_back(back))
 
     def forward(self) -> Facts:
         """Let the forward mirror begin behind everything that the source has now: the target has it already.
 
-        What MirrorMaker knew of the partitions that were filled anew is no longer true: it gets to know what is.
+        It gets to know where groups are on both sides.
         """
-        ends, filled = self._places("stop", "ends"), self._places("survey", "anew")
-        self._alter(self.pair, {tp: end - 1 for tp, end in ends.items()})
-        source, target = connected(self.pair.source()), connected(self.pair.target())
-        has_checkpoints = target.names(lambda name: name == self.mirror.checkpoints_name)
-        # Nothing else leads to what groups have read on the target while it was active.
-        stood = self._group_places("from")
-        translated = {tp for places in stood.values() for tp in places} if has_checkpoints else filled
-        of_partitions = mirror_offsets.of_partitions(filled, self._extent(source), self._extent(target))
-        of_groups = mirror_offsets.of_groups(translated, self._group_places("offsets"), stood)
-        mappings, may = chain(of_partitions, of_groups), self.journal.require_held
-        may()
-        return {"claims": mirror_offsets.write(mappings, self.mirror, source, target, may)}
+        self._alter(self.pair, {tp: end - 1 for tp, end in self._places("stop", "ends").items()})
+        return {"claims": self._groups.write_mappings(self.journal.steps["offsets"]["groups"])}
 
     def switch(self) -> Facts:
         """Record the source as active, remove the way back and start the mirror; the `up` verifies it."""
         if SWITCHING not in self.journal.steps:
-            self._require_at_rest()
+            back = self._back()
+            self._groups.follow(back, self._way_back(back), partial(self._require_at_rest, back))
+            self._require_at_rest(back)
             self.journal.done(SWITCHING, {})
         elif left := self._stranded()["stranded"]:  # applications may be at the source: there is no way back
             self.say(f"  on the target only by now: {stranded_records.named(left)}")
@@ -302,7 +280,7 @@ class Failback:
                 f"stack {known.stack}: outputs of mirror {known.mirror} must say active source, state running (got "
                 f"{known.active}, {known.state}). Look at the stack file and run the command again."
             )
-        group_offsets.require_reached(connected(self.pair.source()), self._group_places("offsets").items())
+        self._groups.require_reached()
         clients = {"clientsSecret": known.outputs.clients_secret, **replace(self.following, pair=known).listed()}
         return {"active": known.active, **clients, **self._stranded()}
 
@@ -323,9 +301,9 @@ class Failback:
         target = connected(self.pair.target())
         return mirror_offsets.last_copied_offsets(source, target, committed, open_, self._noted("boundary"))
 
-    def _require_at_rest(self) -> None:
+    def _require_at_rest(self, back: MirrorContext | None = None) -> None:
         """Raise OpsError if the target was written to after it was drained: the way back runs again then."""
-        if not (grown := self._grown_since_drained()):
+        if not (grown := self._grown_since_drained(back)):
             return
         self._run_again()
         who = self.target_fencing.who_may_write()
@@ -335,8 +313,8 @@ class Failback:
             "producers and run the command again."
         )
 
-    def _grown_since_drained(self) -> dict[TopicPartition, int]:
-        back = self._back()
+    def _grown_since_drained(self, back: MirrorContext | None = None) -> dict[TopicPartition, int]:
+        back = back or self._back()
         return draining.grown_since(connected(back.source()), back.request, self._places("drain", "ends"))
 
     def _run_again(self) -> None:
@@ -344,10 +322,6 @@ class Failback:
         self.pulumi.set_mirror(self.pair.mirror, {"failback": COPYING})
         self.pulumi.up(None, self.say)
         self.journal.forget("drain", "prove", "stop", "offsets", "forward")
-
-    def _group_places(self, what: str) -> dict[str, dict[TopicPartition, int]]:
-        groups = self.journal.steps["offsets"]["groups"]
-        return {group: draining.read_places(found[what]) for group, found in groups.items()}
 
     def _back(self) -> MirrorContext:
         """The way back as a pair: its source is the mirror's target."""
@@ -376,16 +350,12 @@ class Failback:
         resource = known.resource
         return (resource.api_version, resource.namespace, resource.name), known.request.mirror.source_connector
 
-    def _ends(self, side: Cluster) -> dict[TopicPartition, int]:
-        """Where the mirrored topics end on a side now. Names are the same on both."""
-        topics = side.topics(self.mirror.carries_topic).values()
-        every = [TopicPartition(topic.name, number) for topic in topics for number in topic.replicas]
-        return side.ends(every, "read_uncommitted")
+    @property
+    def _groups(self) -> ReturnedGroups:
+        return ReturnedGroups(pair=self.pair, journal=self.journal, say=self.say)
 
-    def _extent(self, side: Cluster) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """Where the mirrored topics start and end on a side now."""
-        ends = self._ends(side)
-        return side.starts(ends), ends
+    def _ends(self, side: Cluster) -> dict[TopicPartition, int]:
+        return self._groups.ends(side)
 
     def _noted(self, what: str) -> dict[TopicPartition, int]:
         """What the failover noted when it stopped the mirror."""

@@ -1,5 +1,6 @@
 """Both clusters of a failback as its steps see them, and a failback with steps that are done."""
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -107,13 +108,16 @@ def work(committed: dict[str, int] | None = None, target_fence: TargetFence | No
     return Failback(known(active="target"), options, pulumi, journal, print, target_fence=target_fence)
 
 
+UNREAD: dict[str, Any] = {"offsets": {"groups": {}, "stood": hashlib.sha256().hexdigest()}}
+"""No group has read anything."""
+
 ENDED: dict[str, Any] = {"stop": {"ends": {"items-0": 13, "store.inventory-1": 5}}}
 
 LAST: dict[str, Any] = {
     **{name: {} for name in ("copy", "forward")},
     "prove": {"verdict": "pass", "failed": [], "recordsCompared": 15, "report": "report.html"},
     "settle": {"records": 0},
-    "offsets": {"groups": {}},
+    **UNREAD,
     **ENDED,
     **AT_REST,
 }

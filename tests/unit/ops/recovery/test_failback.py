@@ -12,7 +12,20 @@ from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import connector_offsets, failback, failback_command, group_offsets, mirror_context
 from ops.recovery.mirror_offsets import OffsetMapping
-from tests.support.failback_sides import AT_REST, ENDED, ITEMS, LAST, NEW, NONE, PROOF, STORE, STRANDED, Sides, work
+from tests.support.failback_sides import (
+    AT_REST,
+    ENDED,
+    ITEMS,
+    LAST,
+    NEW,
+    NONE,
+    PROOF,
+    STORE,
+    STRANDED,
+    UNREAD,
+    Sides,
+    work,
+)
 from tests.support.recovery_pair import known
 
 
@@ -219,7 +232,7 @@ def test_groups_are_set_exactly_where_they_stand_on_the_target(sides: Sides, mon
 
 @pytest.mark.parametrize(("active", "state"), [("target", "running"), ("source", "stopped")])
 def test_the_switch_back_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch, active: str, state: str) -> None:
-    done = work(offsets={"groups": {}}, **ENDED, **AT_REST)
+    done = work(**UNREAD, **ENDED, **AT_REST)
     done.switch()
     assert sides.declared == [{"active": "source", "state": "running", "failback": None}, {}]
     assert sides.ups == ["mm2"], "no other `up` may change who is active"
