@@ -166,8 +166,12 @@ class Failback:
         )  # no canary
         proof = translation.Prover(settling, folder, self.pulumi.environment, self.say).prove_records()
         emptied = self.journal.steps.get(stranded_records.EMPTYING, {}).get("ends", {})
-        unproven = stranded_records.without_emptied(source, stranded, emptied)
-        stranded_records.require_proven(proof, unproven, self.pair.mirror)
+        empty = stranded_records.empty_now(source, stranded, emptied)
+        gone = {tp: stranded[tp] for tp, is_ours in empty.items() if not is_ours}
+        if gone:
+            named = stranded_records.named({str(tp): records for tp, records in gone.items()})
+            self.say(f"  deleted at the source before they were found on the target: {named}")
+        stranded_records.require_proven(proof, stranded.keys() - empty, self.pair.mirror)
         self.pulumi.set_mirror(self.pair.mirror, {"state": "stopped"})
         self.pulumi.up(None, self.say)
         ends = draining.read_places(drained["ends"])
@@ -175,7 +179,8 @@ class Failback:
         proven = {tp: ends[tp] for tp in stranded}
         self.journal.done(stranded_records.EMPTYING, {"ends": draining.format_places(proven)})
         stranded_records.delete_records(source, proven, self.journal.require_held)
-        return {"records": sum(stranded.values()), "report": proof.report}
+        found = sum(stranded.values()) - sum(gone.values())
+        return {"records": found, "deletedUnproven": sum(gone.values()), "report": proof.report}
 
     def prepare(self) -> Facts:
         """Declare the way back, stopped."""

@@ -320,8 +320,9 @@ def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
     """Return what a finished failback has come to, as `--json` prints it.
 
     `stranded` are the records, by partition, that the target got after it was drained and that the mirror did not copy
-    there; None: a side could not be asked, `strandedWhy` is the reason. `recordsLost` is their sum. `workloads` and
-    what belongs to them: `client_workloads.result`.
+    there; None: a side could not be asked, `strandedWhy` is the reason. `recordsLost` is their sum.
+    `recordsDeletedUnproven` are those that only the source had and that somebody deleted there before they were found
+    on the target. `workloads` and what belongs to them: `client_workloads.result`.
     """
     steps = journal.steps
     left = steps["confirm"].get("stranded")
@@ -335,6 +336,7 @@ def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
         "strandedWhy": steps["confirm"].get("why"),
         **client_workloads.result(steps),
         "recordsBroughtOver": steps["settle"]["records"],
+        "recordsDeletedUnproven": steps["settle"].get("deletedUnproven", 0),
         "groups": {
             group: {key: found[key] for key in ("repeated", "skipped")}
             for group, found in steps["offsets"]["groups"].items()
@@ -351,9 +353,7 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     compared = format_count(done["verification"]["recordsCompared"], "record")
     lines: list[RenderableType] = [
         Text(f"{done['mirror']}: the source is active again since {done['switchedAt']}.", "bold"),
-        stranded_records.written_afterwards(
-            done["stranded"], "target", "source", "write them to the source again", done.get("strandedWhy")
-        ),
+        _losses(done),
         Text(f"{compared.capitalize()} compared on the way back."),
     ]
     if done["recordsBroughtOver"]:
@@ -370,6 +370,18 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     return Group(*lines, *client_workloads.summary(done))
 
 
+def _losses(done: Mapping[str, Any]) -> RenderableType:
+    """Return what is known of records that are on one side only, or on none."""
+    written = stranded_records.written_afterwards(
+        done["stranded"], "target", "source", "write them to the source again", done["strandedWhy"]
+    )
+    if not done["recordsDeletedUnproven"]:
+        return written
+    gone = format_count(done["recordsDeletedUnproven"], "record")
+    deleted = Text(f"! {gone} that only the source had were deleted there before they were found on the target.", "red")
+    return deleted if done["stranded"] == {} else Group(deleted, written)
+
+
 def unsettled(done: Mapping[str, Any]) -> bool:
     """Return whether records may be lost after a finished failback, pods may be old, or nobody can tell."""
-    return done["recordsLost"] != 0 or client_workloads.is_unsettled(done)
+    return done["recordsLost"] != 0 or done["recordsDeletedUnproven"] != 0 or client_workloads.is_unsettled(done)

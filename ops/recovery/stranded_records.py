@@ -183,16 +183,17 @@ def require_replicated(target: Cluster, topic_partitions: Iterable[TopicPartitio
         )
 
 
-def without_emptied(
+def empty_now(
     source: Cluster, topic_partitions: Iterable[TopicPartition], emptied: Mapping[str, int]
-) -> list[TopicPartition]:
-    """Return the partitions without those that were emptied before an interruption, up to these ends, and are so now.
+) -> dict[TopicPartition, bool]:
+    """Return the partitions without a record at the source, where nothing can be compared and nothing be deleted.
 
-    Nothing of such a partition can be compared again.
+    Each with whether it was emptied before an interruption, up to its end in `emptied`. Else somebody has deleted its
+    records, or retention has, and nobody has proven that the target holds them.
     """
     wanted, proven = [*topic_partitions], draining.read_places(emptied)
     starts, ends = source.starts(wanted), source.ends(wanted, "read_uncommitted")
-    return [tp for tp in wanted if not starts[tp] == ends[tp] == proven.get(tp)]
+    return {tp: ends[tp] == proven.get(tp) for tp in wanted if starts[tp] == ends[tp]}
 
 
 def require_proven(proof: Proof, topic_partitions: Iterable[TopicPartition], mirror: str) -> None:

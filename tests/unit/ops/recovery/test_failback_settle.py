@@ -1,15 +1,17 @@
 """Stranded records come to the target, and their partitions are emptied only when nothing can be lost by that."""
 
+import io
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
+from rich.console import Console
 
 from kafka.errors import Answers
 from kafka.topic_metadata import PartitionState, TopicState
 from ops.errors import OpsError
-from ops.recovery import mirror_context, stranded_records
+from ops.recovery import failback_command, mirror_context, stranded_records
 from ops.recovery.stranded_records import EMPTYING
 from tests.support.failback_sides import FOUND, ITEMS, NONE, PROOF, STORE, STRANDED, Sides, work
 from tests.support.recovery_pair import entry, known
@@ -102,19 +104,47 @@ def test_a_failback_that_was_killed_behind_the_deletion_goes_on(sides: Sides) ->
     assert sides.source.admin.changes == [(*ITEMS, 13)]
 
 
-@pytest.mark.parametrize(
-    ("begin", "end", "ends"),
-    [(13, 13, {}), (13, 13, {"items-0": 12}), (12, 13, {"items-0": 13}), (13, 14, {"items-0": 13})],
-    ids=["emptied by somebody else", "made anew", "not emptied", "written to since"],
-)
-def test_only_what_it_has_emptied_itself_needs_no_proof(
-    sides: Sides, begin: int, end: int, ends: dict[str, int]
+@pytest.mark.parametrize(("begin", "end"), [(12, 13), (13, 14)], ids=["not emptied", "written to since"])
+def test_a_partition_with_records_at_the_source_needs_a_proof_also_if_it_was_emptied_before(
+    sides: Sides, begin: int, end: int
 ) -> None:
     sides.source.begin[ITEMS], sides.source.log[ITEMS] = begin, end
     sides.proof = replace(PROOF, partitions=({**FOUND, "compared": 0},))
     with pytest.raises(OpsError, match="nothing of it was compared"):
-        work(**emptied(ends)).settle()
+        work(**emptied({"items-0": 13})).settle()
     assert sides.source.admin.changes == []
+
+
+@pytest.mark.parametrize("ends", [{}, {"items-0": 12}], ids=["emptied by somebody else", "made again"])
+def test_records_that_somebody_else_has_deleted_keep_nobody_from_going_on_and_are_not_called_brought_over(
+    sides: Sides, ends: dict[str, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides.source.begin[ITEMS] = 13
+    sides.proof = replace(PROOF, partitions=({**FOUND, "compared": 0},))
+    found = work(**emptied(ends)).settle()
+    assert (found["records"], found["deletedUnproven"]) == (0, 3)
+    assert "deleted at the source before they were found on the target: items-0: 3 offsets" in capsys.readouterr().out
+
+
+def test_a_failback_whose_records_were_deleted_unproven_claims_no_loss_and_no_success() -> None:
+    done: dict[str, Any] = {
+        "mirror": "mm2",
+        "switchedAt": "now",
+        "verification": {"recordsCompared": 1},
+        "recordsBroughtOver": 0,
+        "recordsDeletedUnproven": 2,
+        "recordsLost": 0,
+        "stranded": {},
+        "strandedWhy": None,
+        "groups": {},
+        "clientsSecret": "",
+    }
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(failback_command.summary(done))
+    shown = " ".join(console.export_text().split())
+    assert "! 2 records that only the source had were deleted there before they were found on the target." in shown
+    assert "No record was lost" not in shown
+    assert failback_command.unsettled(done)
 
 
 def test_what_is_found_where_nothing_is_emptied_keeps_nobody_from_going_on(sides: Sides) -> None:

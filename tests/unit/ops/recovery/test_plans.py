@@ -385,6 +385,7 @@ def test_a_finished_failback_says_what_was_brought_over_and_what_was_not(
         "switchedAt": "now",
         "verification": {"recordsCompared": 1},
         "recordsBroughtOver": 5,
+        "recordsDeletedUnproven": 0,
         "stranded": stranded,
         "strandedWhy": "no rights." if stranded is None else None,
         "groups": {"orders": {"repeated": 0, "skipped": 0}},
