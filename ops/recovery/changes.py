@@ -19,7 +19,7 @@ from ops.console import log as say
 from ops.console import reading
 from ops.errors import OpsError
 from ops.policy import MANDATORY, Change, judging, planned
-from ops.pulumi.stack import PulumiStack
+from ops.pulumi.stack import SWITCH, PulumiStack
 from ops.recovery import break_glass
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
@@ -128,10 +128,21 @@ class FailoverChanges:
 
     @classmethod
     def of(
-        cls, known: MirrorContext, folder: Path, journal: Journal, *, without_pulumi: bool, of_topics: bool = False
+        cls,
+        known: MirrorContext,
+        folder: Path,
+        journal: Journal,
+        *,
+        without_pulumi: bool,
+        of_topics: bool = False,
+        new_split: bool = False,
     ) -> Self:
-        """Change directly if the copy beside the mirror is up to date; warn where Pulumi makes the changes itself."""
-        where: Any = {"folder": folder, "name": known.stack, "environment": os.environ}
+        """Change directly if the copy beside the mirror is up to date; warn where Pulumi makes the changes itself.
+
+        `new_split`: topics have failed over by themselves of which Pulumi does not know: each `up` may take them over.
+        """
+        switch = {SWITCH: known.mirror} if new_split else {}
+        where: Any = {"folder": folder, "name": known.stack, "environment": {**os.environ, **switch}}
         may = journal.require_held
         if without_pulumi:
             direct = break_glass.direct_changes(known.mirror, **where, require_permission=may)

@@ -264,10 +264,7 @@ class Failover:
             try:
                 self._reconcile()
             except OpsError as error:
-                raise OpsError(
-                    f"{error}\nThe target is active, and applications may work there: only Pulumi does not know of it. "
-                    "Remove the cause and run the command again, or finish it with --break-glass."
-                ) from None
+                raise OpsError(f"{error}\n{self.scope.not_reconciled}") from None
         return {}
 
     def _who_may_write(self) -> str:

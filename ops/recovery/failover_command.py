@@ -144,8 +144,15 @@ def command(
             journal = Journal.load(mirrored.resource.namespace, mirrored.mirror, os.environ, mirrored.resource.context)
             if not dry_run:
                 journal.require_free()
+            file, of_outputs = folder / f"Pulumi.{mirrored.label}.yaml", mirrored
+            mirrored = topic_selection.as_split(of_outputs, journal, file, os.environ, of_topics=topic is not None)
             how = FailoverChanges.of(
-                mirrored, folder, journal, without_pulumi=without_pulumi, of_topics=topic is not None
+                of_outputs,
+                folder,
+                journal,
+                without_pulumi=without_pulumi,
+                of_topics=topic is not None,
+                new_split=mirrored is not of_outputs,
             )
             known, scope = mirrored, None
             if topic is not None:

@@ -46,6 +46,10 @@ class Scope(Protocol):
     def switches_clients(self) -> bool:
         """Whether the Secret that applications read follows, and so the workloads that read it."""
 
+    @property
+    def not_reconciled(self) -> str:
+        """What there is, and what to do, if only Pulumi cannot take it over."""
+
     def stop(self) -> None:
         """Declare that nothing is copied any more and carry it out; raises OpsError."""
 
@@ -73,6 +77,10 @@ class WholeMirror:
     stop_words = "stop the mirror: nothing may be copied over what the target writes from now on"
     switch_words = "record the target as active, and give applications its properties"
     switches_clients = True
+    not_reconciled = (
+        "The target is active, and applications may work there: only Pulumi does not know of it. "
+        "Remove the cause and run the command again, or finish it with --break-glass."
+    )
 
     def stop(self) -> None:
         """Declare the mirror stopped, and carry it out."""
@@ -141,6 +149,16 @@ class SomeTopics:
         """What `switch` does."""
         name = self.pair.name_of("target")
         return f"record {format_names(self.chosen.topics)} as failed over, and let applications write there at {name}"
+
+    @property
+    def not_reconciled(self) -> str:
+        """What there is, and what to do, if only Pulumi cannot take it over."""
+        return (
+            f"{format_names(self.chosen.topics)} have failed over, and applications may use them at "
+            f"{self.pair.name_of('target')}: only Pulumi does not know of it. Remove the cause and run the command "
+            "again. If the source is lost, take the rest over: "
+            f"python -m ops failover --to {self.pair.stack} --unplanned."
+        )
 
     def stop(self) -> None:
         """Declare the topics as on their way with the groups that read them, and let the mirror leave them out."""

@@ -136,7 +136,7 @@ class Journal:
     def _begin(self, command: str, options: Mapping[str, Any], gives_up: bool, steps: list[str]) -> None:
         entry, own = self.entry, {"of": steps, "by": self._lease.identity}
         if entry is None or not self.under_way:
-            before = {key: entry[key] for key in ("command", "options", "finishedAt", "steps")} if entry else None
+            before = _as_finished(entry) if entry else None
         elif entry["command"] == command and (
             entry["options"] == dict(options) or (gives_up and _of_topics(entry["options"]) == _of_topics(options))
         ):
@@ -146,7 +146,7 @@ class Journal:
             self._write()
             return
         elif not self.may_have_changed or (gives_up and self._is_overtaken(entry, command, options)):
-            before = entry["before"]
+            before = _as_finished(entry) if _has_moved_topics(entry) else entry["before"]
         else:
             raise self.unfinished(command, options)
         self.entry = {
@@ -154,7 +154,7 @@ class Journal:
             "options": dict(options),
             "startedAt": now(),
             "finishedAt": None,
-            "steps": _fence_of(entry) if self.may_have_changed else {},
+            "steps": _fence_of(entry) if self.may_have_changed and not _has_moved_topics(entry) else {},
             "begun": [],
             "before": _kept(before),
             **own,
@@ -162,10 +162,14 @@ class Journal:
         self._write()
 
     def _is_overtaken(self, entry: Facts, command: str, options: Mapping[str, Any]) -> bool:
-        """Whether a failover of some topics is under way, and the mirror's source is given up before they switch."""
+        """Whether a failover of some topics is under way, and the mirror's source is given up.
+
+        Not while they switch: until `confirm` nobody knows whether applications may write them at the target.
+        """
         topics = _of_topics(entry["options"]) is not None and _of_topics(options) is None
         lost = options.get("path") == "unplanned"
-        return topics and lost and command == entry["command"] and "switching" not in entry["steps"]
+        switches = "switching" in entry["steps"] and not _has_moved_topics(entry)
+        return topics and lost and command == entry["command"] and not switches
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -263,6 +267,17 @@ def _kept(before: Facts | None) -> Facts | None:
     if before is None:
         return None
     return {**before, "steps": {name: facts for name, facts in before["steps"].items() if name in ("stop", "fencing")}}
+
+
+def _as_finished(entry: Facts) -> Facts:
+    """What the next operation keeps of an entry. One that was overtaken has finished by that."""
+    kept = {key: entry[key] for key in ("command", "options", "finishedAt", "steps")}
+    return {**kept, "finishedAt": kept["finishedAt"] or now()}
+
+
+def _has_moved_topics(entry: Facts | None) -> bool:
+    """Whether an entry is a failover of some topics after which only Pulumi has to take over what was changed."""
+    return entry is not None and _of_topics(entry["options"]) is not None and "confirm" in entry["steps"]
 
 
 def _of_topics(options: Mapping[str, Any]) -> str | None:

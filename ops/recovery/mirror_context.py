@@ -23,7 +23,7 @@ from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs, typed_outputs
 from settings.files import beside
-from settings.mirror_parts import exactly
+from settings.mirror_parts import GROUPS_EXCLUDE, TOPICS_EXCLUDE, exactly
 
 FAILBACK_SUFFIX = "-failback"
 """Ends the name of the mirror that a failback makes the other way round."""
@@ -173,6 +173,20 @@ def narrowed(known: MirrorContext, topics: Iterable[str], environment: Mapping[s
         "counts_from": {key: value for key, value in (asked.get("counts_from") or {}).items() if key in names},
     }
     return _with_mirror(known, changed, environment)
+
+
+def split(
+    known: MirrorContext, topics: Iterable[str], groups: Iterable[str], environment: Mapping[str, str]
+) -> MirrorContext:
+    """Return the pair as outputs have it after these topics and groups were failed over by themselves."""
+    moved, asked = FailedOverOutputs(topics=tuple(topics), groups=tuple(groups)), known.plan.request["mirror"]
+    left_out = {
+        "topics_exclude": [*(asked.get("topics_exclude") or TOPICS_EXCLUDE), *map(exactly, moved.topics)],
+        "groups_exclude": [*(asked.get("groups_exclude") or GROUPS_EXCLUDE), *map(exactly, moved.groups)],
+        "failed_over": list(moved.topics),
+    }
+    outputs = known.outputs.model_copy(update={"failed_over": moved})
+    return replace(_with_mirror(known, left_out, environment), outputs=outputs)
 
 
 def _with_mirror(known: MirrorContext, changed: Mapping[str, Any], environment: Mapping[str, str]) -> MirrorContext:

@@ -5,13 +5,15 @@ Owns the choice by a pattern, its refusals, and that an interrupted failover kee
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from contract import java_patterns
 from contract.java_character_class import PatternError
 from kafka.cluster import Cluster
 from ops.errors import OpsError
-from ops.recovery import fence
+from ops.pulumi import stack_file
+from ops.recovery import fence, mirror_context
 from ops.recovery.fence import FENCING
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext, connected
@@ -141,6 +143,43 @@ def not_followed(known: MirrorContext) -> list[str]:
     ]
 
 
+def as_split(
+    known: MirrorContext, journal: Journal, file: Path, environment: Mapping[str, str], *, of_topics: bool
+) -> MirrorContext:
+    """Return the mirror without topics that have failed over by themselves, also where Pulumi does not know of them.
+
+    It does not if the source was lost before the `up` that takes them over: a failover of the mirror goes on without
+    it then. Applications write these topics at the target, and the journal has where they were equal.
+
+    Args:
+        known: The mirror by its outputs.
+        journal: Of the mirror.
+        file: The stack file, which has the topics until the mirror is switched.
+        environment: Of the command.
+        of_topics: Whether the command is for some topics.
+
+    Raises:
+        OpsError: the stack file does not have topics that the journal says have moved.
+    """
+    entry = (journal.entry or {}) if journal.under_way else {}
+    before = entry if not of_topics and "confirm" in (entry.get("steps") or {}) else entry.get("before") or {}
+    options = before.get("options") or {}
+    if before.get("command") != "failover" or TOPIC not in options:
+        return known
+    moved = {*options[TOPICS], *((options.get(EARLIER) or {}).get("topics") or ())}
+    if known.failed_over is not None and moved <= {*known.failed_over.topics}:
+        return known
+    found = stack_file.mirror_entry(file, known.mirror).get("failedOver") or {}
+    if missing := sorted(moved - {*(found.get("topics") or ())}):
+        if "switching" in journal.steps and before is not entry:  # the mirror has switched: the file has it no more
+            return known
+        raise OpsError(
+            f"file {file}: failedOver of {known.mirror} must have the topics that have failed over by themselves "
+            f"(got none of {format_names(missing)}). Take the stack file as that failover has left it. {_UNCHANGED}"
+        )
+    return mirror_context.split(known, found["topics"], found.get("groups") or (), environment)
+
+
 def take_in_earlier(journal: Journal) -> None:
     """Take what a failover of topics has noted into the one that follows it: where both sides stood, and the fence.
 
@@ -162,8 +201,8 @@ def take_in_earlier(journal: Journal) -> None:
 
 
 def _joined(earlier: Mapping[str, int] | None, own: Mapping[str, int] | None) -> dict[str, int] | None:
-    """Offsets of both; None if one is not known."""
-    return None if earlier is None or own is None else {**earlier, **own}
+    """Offsets of both; None if one is not known. Where topics have switched before, these offsets count."""
+    return None if earlier is None or own is None else {**own, **earlier}
 
 
 def _tuples(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,14 @@ import pytest
 from rich.console import Console
 
 from kafka.topic_partition import TopicPartition
+from ops.errors import OpsError
 from ops.pulumi.stack_file import change_mirror, mirror_entry
 from ops.recovery import failover_result, mirror_context
-from ops.recovery.failover_scope import WholeMirror
+from ops.recovery.changes import FailoverChanges
+from ops.recovery.failover_scope import SomeTopics, WholeMirror
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import of_journal
+from ops.recovery.topic_selection import TopicSelection
 from tests.support.failover_sides import DRAINED, OFFSETS, STOPPED, Sides, work
 from tests.support.recovery_pair import Kept, Side, entry, known
 from tests.support.recovery_project import FAILED_OVER, STACK_FILE, Project
@@ -68,6 +71,52 @@ def test_the_plan_of_the_rest_says_that_a_failback_brings_all_back(project: Proj
     source.held["orders"][TopicPartition("store.inventory", 0)] = 1
     found = project.document("failover", "--to", "stg", "--dry-run")
     assert [line for line in found["warnings"] if line.startswith(both)]
+
+
+def moved_topics() -> Kept:
+    """A failover of items past its switch, after which Pulumi could not take over what was changed."""
+    options = {"path": "planned", "exact": False, "topic": "items", "topics": ["items"]}
+    return Kept({**entry(finished=None, stop={}, switching={}, switch={}, confirm={}), "options": options})
+
+
+def test_a_lost_source_goes_on_with_the_rest_where_pulumi_cannot_take_topics_over(
+    project: Project, source: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.journal = moved_topics()
+    project.declare(STACK_FILE + TOPICS + "      failedOver: {topics: [items], groups: [orders]}\n")
+    asked: list[dict[str, Any]] = []
+    plain = FailoverChanges.of
+
+    def noted(*arguments: Any, **more: Any) -> FailoverChanges:
+        asked.append(more)
+        return plain(*arguments, **more)
+
+    monkeypatch.setattr(FailoverChanges, "of", noted)
+    found = project.document("failover", "--to", "stg", "--unplanned", "--dry-run")
+    assert [line for line in found["warnings"] if line.startswith("items failed over before: this is for the rest")]
+    assert asked[0]["new_split"]
+    failed = project.document("failover", "--to", "stg", "--yes", code=2)
+    assert "must be finished as it began: " in failed["error"]
+    assert project.unchanged
+
+
+def test_what_pulumi_cannot_take_over_is_left_by_a_command_that_is_allowed() -> None:
+    def fails() -> None:
+        raise OpsError("pulumi up failed")
+
+    chosen = TopicSelection(pattern="items", topics=("items",))
+    nothing: Any = None
+    scope = SomeTopics(
+        pair=known(), chosen=chosen, file=Path(), rights=nothing, journal=Kept(), environment={}, say=print
+    )
+    whole, part = work(), work()
+    part.scope = scope
+    for done, way in ((whole, "--break-glass"), (part, "python -m ops failover --to stg --unplanned")):
+        done._reconcile = fails
+        with pytest.raises(OpsError) as caught:
+            done.reconcile()
+        assert way in str(caught.value)
+        assert ("--break-glass" in str(caught.value)) == (done is whole)
 
 
 def test_an_interrupted_failover_of_topics_is_continued_by_its_own_command() -> None:

@@ -1,5 +1,6 @@
 """Which topics and groups a failover of a part of a mirror takes, what it refuses, and what the next one takes in."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.topic_selection import TopicSelection, not_followed, require_undivided, select, take_in_earlier
 from settings.mirror_parts import FailedOver
 from tests.support.recovery_pair import Kept, Side, entry, known
+from tests.support.recovery_project import STACK_FILE
 
 ITEMS, INVENTORY, STORE = (TopicPartition(name, 0) for name in ("items", "items.inventory", "store.inventory"))
 SPLIT: dict[str, Any] = {"failedOver": {"topics": ["items"], "groups": ["orders"]}}
@@ -185,6 +187,61 @@ def test_a_lost_source_takes_a_failover_of_topics_over_until_their_switch() -> N
     journal = Kept({**began, "steps": {**began["steps"], "switching": {}}})
     with pytest.raises(OpsError, match="must be finished as it began"):
         journal.begin("failover", {"path": "unplanned", "exact": False}, gives_up=True)
+
+
+def switched() -> dict[str, Any]:
+    """A failover of items after which Pulumi could not take over what was changed."""
+    done: dict[str, Any] = {
+        "stop": {"boundary": {"items-0": 7}, "copied": {"items-0": 6}},
+        "fencing": {"topics": ["items"]},
+    }
+    began = entry(finished=None, **done, switching={}, switch={}, confirm={})
+    return {**began, "options": {"path": "planned", **TopicSelection(pattern="items", topics=("items",)).kept()}}
+
+
+def test_a_lost_source_takes_a_failover_of_topics_over_that_only_pulumi_does_not_know() -> None:
+    journal = Kept(switched())
+    with pytest.raises(OpsError, match="must be finished as it began"):
+        journal.begin("failover", {"path": "planned", "exact": False})
+    journal.begin("failover", {"path": "unplanned", "exact": False}, gives_up=True)
+    assert journal.entry is not None
+    assert (dict(journal.steps), journal.may_have_changed) == ({}, False)
+    before = journal.entry["before"]
+    assert (before["options"]["topics"], set(before["steps"])) == (["items"], {"stop", "fencing"})
+    assert before["finishedAt"] is not None
+    journal.done("stop", {"boundary": {"items-0": 99, "store.inventory-0": 5}, "copied": {"store.inventory-0": 4}})
+    take_in_earlier(journal)
+    assert journal.steps["stop"]["boundary"] == {"items-0": 7, "store.inventory-0": 5}
+    assert journal.steps["fencing"]["topics"] == ["items"]
+
+
+def as_split(journal: Journal, folder: Path, declared: str = "", *, of_topics: bool = False) -> MirrorContext:
+    file = folder / "Pulumi.stg.yaml"
+    file.write_text(STACK_FILE + declared, "utf-8")
+    return topic_selection.as_split(known(), journal, file, {}, of_topics=of_topics)
+
+
+DECLARED = "      failedOver: {topics: [items], groups: [orders]}\n"
+
+
+def test_topics_of_which_pulumi_does_not_know_are_left_out_by_the_stack_file(tmp_path: Path) -> None:
+    journal = Kept(switched())
+    for _ in ("when it begins", "when it goes on"):
+        mirror = as_split(journal, tmp_path, DECLARED).request.mirror
+        assert [name for name in ("items", "items.inventory") if mirror.carries_topic(name)] == ["items.inventory"]
+        assert (mirror.carries_group("orders"), mirror.carries_group("stock")) == (False, True)
+        assert as_split(journal, tmp_path, DECLARED).failed_over == known(**SPLIT).failed_over
+        with pytest.raises(OpsError, match=r"failedOver of mm2 must have .* \(got none of items\)"):
+            as_split(journal, tmp_path)
+        journal.begin("failover", {"path": "unplanned", "exact": False}, gives_up=True)
+    journal.done("switching", {})
+    assert as_split(journal, tmp_path).request.mirror.carries_topic("items")
+
+
+def test_a_failover_of_topics_that_goes_on_or_has_ended_leaves_the_mirror_as_it_is(tmp_path: Path) -> None:
+    assert as_split(Kept(switched()), tmp_path, of_topics=True).request.mirror.carries_topic("items")
+    for done in (None, part(stop={}), {**switched(), "finishedAt": "now"}, entry(finished=None, confirm={})):
+        assert as_split(Kept(done), tmp_path).request.mirror.carries_topic("items")
 
 
 def test_the_options_of_a_part_are_kept_in_the_journal() -> None:
