@@ -46,7 +46,7 @@ from ops.recovery import (
 from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.fence import FENCING
 from ops.recovery.fencing import STEP
-from ops.recovery.journal import Journal, begun
+from ops.recovery.journal import SOURCE_LOST_AGAIN, TARGET_LOST, Journal, begun
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import (
     DRY_RUN_ENDED,
@@ -248,8 +248,11 @@ def require_possible(seen: MirrorSnapshot, journal: Journal, *, opens: bool = Tr
 
     `opens`: it has the fence of the source in reach, and takes it down.
     """
+    ways = {"target": f" If it is lost: {TARGET_LOST}."} if seen.pair.active == "target" else {}
+    if journal.under_way and failback.SWITCHING in journal.steps:  # or it has the source active: nothing is known then
+        ways = {"source": f" If it is lost again: {SOURCE_LOST_AGAIN}."}
     problems = [
-        f"{side.role} {side.name}: must be usable for a failback. {side.problem}"
+        f"{side.role} {side.name}: must be usable for a failback. {side.problem}{ways.get(side.role, '')}"
         for side in (seen.source, seen.target)
         if side.problem is not None
     ]

@@ -47,7 +47,7 @@ from ops.recovery.changes import FailoverChanges
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.fence import FENCING
 from ops.recovery.fencing import STEP
-from ops.recovery.journal import Journal
+from ops.recovery.journal import TARGET_LOST, Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX, connected
 from ops.recovery.operation import (
     DRY_RUN_ENDED,
@@ -354,9 +354,10 @@ def _problems(seen: MirrorSnapshot, options: Options) -> list[str]:
         forward = known.mirror.removesuffix("-reverse").removesuffix(FAILBACK_SUFFIX)
         return [f"--mirror: must be the forward direction (got {known.mirror}, allowed {forward})."]
     if known.active == "target":
+        lost = f" If the target is lost: {TARGET_LOST}." if seen.target.problem is not None else ""
         return [
             f"mirror {known.mirror}: must have the source active (the target is already). To go back: "
-            f"python -m ops failback --to {known.source_stack or 'STACK'}."
+            f"python -m ops failback --to {known.source_stack or 'STACK'}.{lost}"
         ]
     problems = []
     if seen.target.problem is not None:

@@ -20,6 +20,9 @@ HARMLESS: Mapping[str, tuple[str, ...]] = {
     "failback": ("fence", "fencing", "survey"),
 }
 """Steps of each command that change nothing; a failback's fence is the one that the failover has declared."""
+TARGET_LOST = "docs/by-hand.md#the-active-target-is-lost"
+SOURCE_LOST_AGAIN = "docs/by-hand.md#the-source-is-lost-while-a-failback-switches"
+"""What people do where no command goes on."""
 Facts = dict[str, Any]
 
 
@@ -216,9 +219,14 @@ class Journal:
         differences = ", ".join(f"{key} {known.get(key)!r} (got {asked.get(key)!r})" for key in different)
         return OpsError(
             f"ConfigMap {self.namespace}/{self.name}: a {known['command']} since {entry['startedAt']} is not finished; "
-            f"it must be finished as it began: {differences}. Run that command again. (Do not delete the ConfigMap: "
-            "what a failback needs to know is in it only.)"
+            f"it must be finished as it began: {differences}. Run that command again{self._lost_again()}. (Do not "
+            "delete the ConfigMap: what a failback needs to know is in it only.)"
         )
+
+    def _lost_again(self) -> str:
+        """What else to do where a failback cannot be finished, because it has begun to switch."""
+        fails_back = self.entry is not None and self.entry["command"] == "failback" and "switching" in self.steps
+        return f"; if its source is lost again: {SOURCE_LOST_AGAIN}" if fails_back else ""
 
     def done(self, step: str, facts: Mapping[str, Any]) -> None:
         """Note that a step of the operation under way is done, with what it learned."""

@@ -13,7 +13,7 @@ from tests.support import readme_commands as readme
 
 RUNBOOK = readme.README.parent / "docs" / "runbook.md"
 ALERTS = RUNBOOK.with_name("alerts.md")
-PAGES = (RUNBOOK, ALERTS)
+PAGES = (RUNBOOK, ALERTS, RUNBOOK.with_name("by-hand.md"))
 _SANDBOX = "tests/integration"
 _RENEW = "strimzi.io/force-renew=true"
 # Commands that change something: the test that runs each. Those that only read are run by test_runbook.py in order.

@@ -65,7 +65,7 @@ def text(shown: RenderableType) -> str:
             {"of": known(active="target", sourceStack=None), "target": "is down"},
             options(UNPLANNED, exact=True),
             "mirror mm2: must have the source active (the target is already). To go back: "
-            "python -m ops failback --to STACK.",
+            "python -m ops failback --to STACK. If the target is lost: docs/by-hand.md#the-active-target-is-lost.",
         ),
         ({"target": "is down."}, options(), "target rt-inventory-stg: must be usable. is down."),
         ({"target": "is down."}, options(UNPLANNED), "target rt-inventory-stg: must be usable. is down."),
