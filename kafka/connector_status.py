@@ -106,6 +106,14 @@ class ResourceStatus:
         return found + [f"{name} {word} {fault}" for one in self.connectors for fault in one.faults]
 
 
+def declared_state(connector: Mapping[str, Any]) -> str | None:
+    """Return the state that a connector's part of a spec asks for; None if it leaves that to the operator: running.
+
+    Earlier operators know `pause` only.
+    """
+    return connector.get("state") or ("paused" if connector.get("pause") else None)
+
+
 def resource_status(resource: Resource, names: Iterable[str], environment: Mapping[str, str]) -> ResourceStatus:
     """Read the resource with the kubeconfig of the environment or of the home folder, else as the pod's account.
 

@@ -7,6 +7,7 @@ nothing. What the settings cannot express is left to the comparison with what th
 from collections.abc import Mapping
 from typing import Any
 
+from kafka.connector_status import declared_state
 from ops.adoption.live import Live, Object, exceptions
 from ops.errors import OpsError
 from settings.event_streams import CHARGED_CONTAINERS, CLOUD_PAK_ANNOTATIONS
@@ -242,7 +243,7 @@ def described_mirror(mirror: Mapping[str, Any], users: list[Values]) -> Values:
         "replicas": spec.get("replicas"),
         "sourceTasksMax": source_connector.get("tasksMax"),
         "checkpointTasksMax": checkpoint.get("tasksMax"),
-        "state": _state(source_connector),
+        "state": declared_state(source_connector),
         "autoRestart": source_connector.get("autoRestart"),
         "heartbeats": True if "heartbeatConnector" in flow else None,
         "resources": spec.get("resources"),
@@ -329,10 +330,6 @@ def _patterns(joined: str | None) -> list[str]:
 def _naming(config: Mapping[str, Any]) -> str:
     policy = str(config.get("replication.policy.class", "DefaultReplicationPolicy")).rsplit(".", 1)[-1]
     return _NAMING.get(policy, "prefixed")
-
-
-def _state(connector: Mapping[str, Any]) -> str | None:
-    return connector.get("state") or ("paused" if connector.get("pause") else None)
 
 
 def _storage_topics(spec: Mapping[str, Any], target: Mapping[str, Any], config: Values) -> Values:

@@ -5,10 +5,9 @@ records that the failover has left at the source into the topics that applicatio
 Owns when it must be at rest, and what shows that it is not. Does not own what keeps a mirror from working.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from kafka.connector_status import ConnectorState, ResourceStatus
+from kafka.connector_status import ConnectorState, ResourceStatus, declared_state
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import Progress
 
@@ -58,10 +57,5 @@ def _started(pair: MirrorContext, resource: ResourceStatus) -> Iterator[str]:
             continue
         for field in _CONNECTORS:
             connector = flow.get(field)
-            if connector is not None and _is_to_run(connector):
+            if connector is not None and declared_state(connector) in (None, "running"):
                 yield field
-
-
-def _is_to_run(connector: Mapping[str, Any]) -> bool:
-    """Whether a connector's part of the spec lets it run; older operators know `pause` only."""
-    return bool(connector.get("state", "paused" if connector.get("pause") else "running") == "running")

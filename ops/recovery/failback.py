@@ -169,7 +169,7 @@ class Failback:
         empty = stranded_records.empty_now(source, stranded, emptied)
         gone = {tp: stranded[tp] for tp, is_ours in empty.items() if not is_ours}
         if gone:
-            named = stranded_records.named({str(tp): records for tp, records in gone.items()})
+            named = stranded_records.named(draining.format_places(gone))
             self.say(f"  deleted at the source before they were found on the target: {named}")
         stranded_records.require_proven(proof, stranded.keys() - empty, self.pair.mirror)
         self.pulumi.set_mirror(self.pair.mirror, {"state": "stopped"})
