@@ -35,7 +35,7 @@ from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, Clusters
 from benchmarks.line import ToxiproxyLine, toxiproxy_line
 from benchmarks.nemesis.injection import inject
 from benchmarks.nemesis.maintenance import Maintenance
-from benchmarks.nemesis.schedule import LONGEST_S, Fault, ScheduledFault, schedule
+from benchmarks.nemesis.schedule import LONGEST_S, PROCESSES, Fault, ScheduledFault, schedule
 from benchmarks.nemesis.traffic import RECREATED, SKEW_MS, NemesisTraffic
 from benchmarks.nemesis.watchers import Watchers
 from benchmarks.soak import CONNECTORS, WORKER_SETTINGS, Soak
@@ -79,6 +79,8 @@ class Nemesis:
         soak.traffic.require_no_problems()
 
     def _begin(self, fault: ScheduledFault) -> None:
+        if fault.on in PROCESSES:
+            self.maintenance.start_ended(fault.on)
         tables.log(f"{time.monotonic() - self._soak.began:5.0f} s: {fault.fault} {fault.on}")
         self.injected[f"{fault.fault} {fault.on}"] += 1
         match fault.fault:
@@ -132,12 +134,14 @@ class Nemesis:
         """
         now, most = resource.getrlimit(resource.RLIMIT_FSIZE)
         limits = (FULL_BYTES if full else now, most)
-        resource.prlimit(self._clusters.pid(broker), resource.RLIMIT_FSIZE, limits)
+        with suppress(ProcessLookupError):  # it may end just now, for what it could not write before
+            resource.prlimit(self._clusters.pid(broker), resource.RLIMIT_FSIZE, limits)
 
     def heal(self) -> None:
         """Wait until everything answers and copies: a worker that ended is started, a task that failed restarted."""
         clusters = self._clusters
         for name in (SOURCE, TARGET):
+            self.maintenance.start_ended(name)
             clusters.wait_for_broker(name)
         self._await_worker()
         self.maintenance.require_newest()
@@ -159,8 +163,7 @@ class Nemesis:
         """Wait until the worker answers; raises BenchmarkError. One that ends is started again, as a pod is."""
         end = time.monotonic() + RUNS_WITHIN_S
         while True:
-            if not self._clusters.processes.alive(WORKER):  # it ends where it has no cluster for too long
-                self.maintenance.start(WORKER)
+            self.maintenance.start_ended(WORKER)  # it ends where it has no cluster for too long
             try:
                 return self._clusters.wait_for_worker()
             except BenchmarkError:

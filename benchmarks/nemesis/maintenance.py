@@ -16,6 +16,7 @@ import httpx
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]  # the package does not list what it re-exports
 
+from benchmarks import tables
 from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, Clusters
 from sandbox.processes import HOST
 from sandbox.toolchain import pins
@@ -55,6 +56,15 @@ class Maintenance:
             self._clusters.start_worker(wait=False, version=self.versions[name])
         else:
             self._clusters.start_broker(name, version=self.versions[name])
+
+    def start_ended(self, name: str) -> None:
+        """Start a broker or the worker if it has ended by itself, as a pod is started again.
+
+        A broker that could not write for a moment ends up to seconds after it has room again.
+        """
+        if not self._clusters.processes.alive(name):
+            tables.log(f"{name} has ended by itself, and is started again")
+            self.start(name)
 
     def require_newest(self) -> None:
         """Raise BenchmarkError unless brokers show their newest certificates, and all run their version.

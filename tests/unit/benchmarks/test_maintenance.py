@@ -55,6 +55,33 @@ def test_a_roll_goes_to_the_other_installed_version_and_back() -> None:
     assert all(version != other for version, other in NEXT.items())
 
 
+class StartedProcesses:
+    """Clusters of which it is known who runs, and that note what was started."""
+
+    def __init__(self, *running: str) -> None:
+        self.running, self.started = {*running}, list[tuple[str, str]]()
+        self.processes = self
+
+    def alive(self, name: str) -> bool:
+        return name in self.running
+
+    def start_broker(self, name: str, *, version: str) -> None:
+        self.started.append((name, version))
+
+    def start_worker(self, *, wait: bool, version: str) -> None:
+        assert not wait
+        self.started.append((WORKER, version))
+
+
+def test_what_has_ended_by_itself_is_started_with_its_version_and_what_runs_is_left() -> None:
+    clusters = StartedProcesses(SOURCE)
+    keeper = Maintenance(cast("Clusters", clusters))
+    keeper.versions[TARGET] = pins.KAFKA_BEFORE
+    for name in (SOURCE, TARGET, WORKER):
+        keeper.start_ended(name)
+    assert clusters.started == [(TARGET, pins.KAFKA_BEFORE), (WORKER, pins.KAFKA)]
+
+
 class ShownCertificates:
     """Clusters whose listeners show what they have read last, and read their keystore only if they are asked."""
 
