@@ -231,8 +231,7 @@ class Soak:
 
     def _logs(self, report: Mapping[str, Any], tp: TopicPartition) -> tuple[list[Entry], list[Entry], int]:
         part = next(one for one in report["partitions"] if (one["topic"], one["partition"]) == tp)
-        committed = sorted(self.traffic.ledger.committed[tp])
-        return committed, self.sides[TARGET].up_to(tp, part["target_end"]), part["cut"]
+        return self.traffic.ledger.source(tp), self.sides[TARGET].up_to(tp, part["target_end"]), part["cut"]
 
     def _environment(self) -> dict[str, str]:
         return os.environ | self.clusters.tools.spark_environment

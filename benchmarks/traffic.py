@@ -160,7 +160,7 @@ class Traffic:
         def keep(error: Any, message: Any) -> None:
             where = tp[0], message.partition()
             if error is not None:
-                self.refused(where, error)
+                self.refused(where, error, content)
             elif into is None:
                 self.ledger.add(where, message.offset(), content)
             else:
@@ -171,8 +171,8 @@ class Traffic:
         )
         producer.poll(0)
 
-    def refused(self, where: TopicPartition, error: Any) -> None:
-        """Note that a record was not acknowledged."""
+    def refused(self, where: TopicPartition, error: Any, content: bytes) -> None:
+        """Note that a record with this digest was not acknowledged."""
         self.problems.append(f"{where[0]}-{where[1]}: {error}")
 
     def _settled(self, producer: Producer) -> None:

@@ -31,6 +31,14 @@ class Ledger:
     aborted: dict[TopicPartition, list[Entry]] = field(default_factory=lambda: defaultdict(list))
     unplaced: dict[TopicPartition, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     """Acknowledged without an offset: the answer was lost, and the broker has known the record when it came again."""
+    timed_out: dict[TopicPartition, list[bytes]] = field(default_factory=lambda: defaultdict(list))
+    """Not acknowledged in time: nobody was promised that the log has them, nor that it has not."""
+    unacknowledged: dict[TopicPartition, list[Entry]] = field(default_factory=lambda: defaultdict(list))
+    """What the log had of those when it was last read, and what it has of others without an answer of its own.
+
+    Where a record times out the producer begins a new epoch, and sends again what it has no answer for, on all
+    partitions: the broker cannot know that it has those records already (librdkafka's issue 4953).
+    """
 
     def add(self, tp: TopicPartition, offset: int | None, content: bytes, *, committed: bool = True) -> None:
         """Keep one acknowledged record whose transaction, if it had one, has ended."""
@@ -42,10 +50,12 @@ class Ledger:
     def place(self, tp: TopicPartition, log: Callable[[], Sequence[Entry]]) -> int:
         """Give records without an offset one at which the log has them; return how many it does not have.
 
-        `log` is read after it is known what was acknowledged.
+        `log` is read after it is known what was acknowledged. Where records of the topic have timed out, all that it
+        has of what was sent counts, however often.
         """
         waiting, self.unplaced[tp] = self.unplaced[tp], []
-        if not waiting:
+        late = {one for (topic, _), contents in list(self.timed_out.items()) if topic == tp[0] for one in contents}
+        if not waiting and not late:
             return 0
         there = log()
         known = {offset for offset, _ in self.committed[tp]}
@@ -58,11 +68,18 @@ class Ledger:
                 self.committed[tp].append((free[content].pop(0), content))
             else:
                 self.unplaced[tp].append(content)
+        if late:
+            sent = late | {content for _, content in self.committed[tp]}
+            self.unacknowledged[tp] = [(at, content) for content in sent & free.keys() for at in free[content]]
         return len(self.unplaced[tp])
+
+    def source(self, tp: TopicPartition) -> list[Entry]:
+        """Return what the source holds of a partition, in order, by the answers and by what `place` has found."""
+        return sorted([*self.committed[tp], *self.unacknowledged[tp]])
 
     def forget(self, topic: str) -> None:
         """The topic was deleted, and all its records with it."""
-        for kept in (self.committed, self.aborted, self.unplaced):
+        for kept in (self.committed, self.aborted, self.unplaced, self.timed_out, self.unacknowledged):
             for tp in [one for one in kept if one[0] == topic]:
                 del kept[tp]
 

@@ -63,8 +63,6 @@ class NemesisTraffic(Traffic):
     )
     share_groups: tuple[str, ...] = (SHARE,)
     batches: Mapping[str, Any] = field(default_factory=lambda: {"linger.ms": 300, "message.timeout.ms": _TIMED_OUT_MS})
-    timed_out: int = 0
-    """How many records were not acknowledged in time."""
     fetches: Mapping[str, Any] = field(default_factory=lambda: {"fetch.min.bytes": 100_000, "fetch.wait.max.ms": 500})
     renewals: int = 0
     """How often the clients' certificate was renewed: keyed records' producer and members connect again with it."""
@@ -95,15 +93,15 @@ class NemesisTraffic(Traffic):
         self.client = dict(client)
         self.renewals += 1
 
-    def refused(self, where: TopicPartition, error: Any) -> None:
-        """Count a record whose time is over: whether it is in the log is not known, and nobody was promised it.
+    def refused(self, where: TopicPartition, error: Any, content: bytes) -> None:
+        """Keep a record whose time is over: whether it is in the log is not known, and nobody was promised it.
 
         librdkafka keeps records of some partitions back for minutes after its broker has come back, at times.
         """
         if error.code() == KafkaError._MSG_TIMED_OUT:
-            self.timed_out += 1
+            self.ledger.timed_out[where].append(content)
         else:
-            super().refused(where, error)
+            super().refused(where, error, content)
 
     @property
     def changed(self) -> bool:

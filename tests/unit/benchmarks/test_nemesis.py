@@ -98,6 +98,23 @@ def test_a_record_acknowledged_without_an_offset_is_looked_for_in_the_log() -> N
     assert ledger.unplaced[tp] == [b"gone"]
 
 
+def test_what_the_log_has_without_an_answer_counts_only_where_records_of_the_topic_have_timed_out() -> None:
+    ledger, tp = Ledger(), ("items", 0)
+    ledger.add(tp, 0, b"first")
+    ledger.add(tp, None, b"no offset")
+    log = [(0, b"first"), (1, b"late"), (2, b"first"), (3, b"no offset"), (4, b"late"), (5, b"nobody sent it")]
+    ledger.timed_out["others", 0].append(b"late")
+    assert ledger.place(tp, lambda: log) == 0
+    assert ledger.source(tp) == [log[0], log[3]]
+    ledger.timed_out["items", 1].append(b"late")
+    assert ledger.place(tp, lambda: log) == 0
+    assert ledger.source(tp) == log[:5], "what nobody sent is none of it"
+    assert ledger.records == 2, "which were acknowledged"
+    ledger.add(tp, 2, b"first")
+    assert ledger.place(tp, lambda: log) == 0
+    assert ledger.source(tp) == log[:5], "an answer that came later is not counted twice"
+
+
 def test_what_lies_in_front_of_a_commit_that_outlived_its_topic_is_not_skipped_by_the_mirror() -> None:
     source = [(offset, b"%d" % offset) for offset in range(5)]
     read: dict[TopicPartition, set[int]] = {("items", 0): {2, 4}, ("items", 1): set()}
