@@ -62,8 +62,8 @@ class NemesisTraffic(Traffic):
         }
     )
     share_groups: tuple[str, ...] = (SHARE,)
-    batches: Mapping[str, Any] = field(default_factory=lambda: {"linger.ms": 300, "message.timeout.ms": _TIMED_OUT_MS})
-    fetches: Mapping[str, Any] = field(default_factory=lambda: {"fetch.min.bytes": 100_000, "fetch.wait.max.ms": 500})
+    batches: Mapping[str, Any] = field(default_factory=lambda: {"linger.ms": 1000, "message.timeout.ms": _TIMED_OUT_MS})
+    fetches: Mapping[str, Any] = field(default_factory=lambda: {"fetch.min.bytes": 100_000, "fetch.wait.max.ms": 1500})
     renewals: int = 0
     """How often the clients' certificate was renewed: keyed records' producer and members connect again with it."""
     skew_ms: int = 0
