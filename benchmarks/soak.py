@@ -218,6 +218,8 @@ class Soak:
     def _judged(self, report: Mapping[str, Any]) -> tuple[dict[TopicPartition, Truth], list[str]]:
         ledger: Ledger = self.traffic.ledger
         truths, wrong = {}, []
+        for side in self.sides.values():
+            side.disconnect()
         for part in report["partitions"]:
             tp = (part["topic"], part["partition"])
             if missing := ledger.place(tp, partial(self.sides[SOURCE].everything, tp)):

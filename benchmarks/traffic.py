@@ -253,6 +253,7 @@ class Reading:
     def __init__(self, client: Client) -> None:
         more = {"group.id": "soak-reading", "enable.auto.commit": False, "isolation.level": "read_committed"}
         self._client = {**client, **more, "auto.offset.reset": "earliest"}
+        self._consumer: Consumer | None = None
         self._held: dict[TopicPartition, list[Entry]] = {}
         self._next: dict[TopicPartition, int] = {}
         self.stamps: dict[bytes, int] = {}
@@ -260,11 +261,7 @@ class Reading:
 
     def everything(self, tp: TopicPartition) -> list[Entry]:
         """Return the data records that the log has now; raises BenchmarkError."""
-        consumer = Consumer(self._client)
-        try:
-            end = consumer.get_watermark_offsets(ClientTopicPartition(*tp), timeout=_READ_WITHIN_S)[1]
-        finally:
-            consumer.close()
+        end = self._connected().get_watermark_offsets(ClientTopicPartition(*tp), timeout=_READ_WITHIN_S)[1]
         return self.up_to(tp, end)
 
     def up_to(self, tp: TopicPartition, end: int) -> list[Entry]:
@@ -279,10 +276,22 @@ class Reading:
         for kept in (self._held, self._next):
             for tp in [one for one in kept if one[0] == topic]:
                 del kept[tp]
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close the client: that of the next reading knows topics and partitions as they are then."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _connected(self) -> Consumer:
+        """The client of all partitions: one for each would connect to the broker twice for each of them."""
+        if self._consumer is None:
+            self._consumer = Consumer(self._client)
+        return self._consumer
 
     def _read(self, tp: TopicPartition, end: int, held: list[Entry]) -> None:
-        consumer = Consumer(self._client)
-        until = time.monotonic() + _READ_WITHIN_S
+        consumer, until = self._connected(), time.monotonic() + _READ_WITHIN_S
         try:
             consumer.assign([ClientTopicPartition(*tp, self._next.get(tp, 0))])
             while self._next.get(tp, 0) < end:
@@ -300,7 +309,7 @@ class Reading:
                 if position >= 0:
                     self._next[tp] = position
         finally:
-            consumer.close()
+            consumer.unassign()
 
 
 def _now_ms() -> int:
