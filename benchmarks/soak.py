@@ -95,6 +95,7 @@ class Soak:
         source: str | None = None,
         traffic: Traffic | None = None,
         followed: bool = False,
+        brokers_end: bool = False,
     ) -> None:
         """Flow between the clusters.
 
@@ -104,12 +105,15 @@ class Soak:
             source: address by which mirror and job reach the source, if not that of its clients.
             traffic: of the source, if it is more than the soak's.
             followed: whether a follower sets the groups on the target in place of MirrorMaker, as with `exactOffsets`.
+            brokers_end: whether brokers are killed. One of Kafka 4.3 that starts again may abort a transaction that
+                it has acknowledged as committed (KAFKA-20734): its records are those of an aborted one.
         """
         self.clusters = clusters
         self.folder = folder
         self.source = source or clusters.bootstrap(SOURCE)
         self.traffic = traffic or Traffic(dict(clusters.client(SOURCE)))
         self.followed = followed
+        self._log = Reading(dict(clusters.client(SOURCE)), "read_uncommitted") if brokers_end else None
         self.sides = {side: Reading(dict(clusters.client(side))) for side in (SOURCE, TARGET)}
         self.restarts: list[Restart] = []
         self.rows: list[dict[str, Any]] = []
@@ -218,14 +222,17 @@ class Soak:
     def _judged(self, report: Mapping[str, Any]) -> tuple[dict[TopicPartition, Truth], list[str]]:
         ledger: Ledger = self.traffic.ledger
         truths, wrong = {}, []
-        for side in self.sides.values():
-            side.disconnect()
+        for reading in (*self.sides.values(), *filter(None, [self._log])):
+            reading.disconnect()
         for part in report["partitions"]:
             tp = (part["topic"], part["partition"])
             if missing := ledger.place(tp, partial(self.sides[SOURCE].everything, tp)):
                 wrong.append(f"{_name(tp)}: the source lacks {missing} acknowledged records")
             acknowledged, target, cut = self._logs(report, tp)
             read = self.sides[SOURCE].up_to(tp, cut)
+            if self._log is not None:
+                ledger.revoke(tp, cut, read, partial(self._log.up_to, tp, cut))
+                acknowledged = ledger.source(tp)
             if read != [entry for entry in acknowledged if entry[0] < cut]:
                 wrong.append(f"{_name(tp)}: a plain reading of the source differs from the acknowledgements")
             truths[tp] = judge(acknowledged, sorted(ledger.aborted[tp]), target, cut)

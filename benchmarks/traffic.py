@@ -250,8 +250,8 @@ class Member:
 class Reading:
     """A plain consumer's reading of all partitions of one side, which goes on where it stopped."""
 
-    def __init__(self, client: Client) -> None:
-        more = {"group.id": "soak-reading", "enable.auto.commit": False, "isolation.level": "read_committed"}
+    def __init__(self, client: Client, isolation: str = "read_committed") -> None:
+        more = {"group.id": "soak-reading", "enable.auto.commit": False, "isolation.level": isolation}
         self._client = {**client, **more, "auto.offset.reset": "earliest"}
         self._consumer: Consumer | None = None
         self._held: dict[TopicPartition, list[Entry]] = {}

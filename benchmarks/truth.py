@@ -40,6 +40,9 @@ class Ledger:
     partitions: the broker cannot know that it has those records already (librdkafka's issue 4953).
     """
 
+    revoked: int = 0
+    """Number of committed records that a broker has aborted afterwards."""
+
     def add(self, tp: TopicPartition, offset: int | None, content: bytes, *, committed: bool = True) -> None:
         """Keep one acknowledged record whose transaction, if it had one, has ended."""
         if offset is not None or not committed:
@@ -76,6 +79,17 @@ class Ledger:
     def source(self, tp: TopicPartition) -> list[Entry]:
         """Return what the source holds of a partition, in order, by the answers and by what `place` has found."""
         return sorted([*self.committed[tp], *self.unacknowledged[tp]])
+
+    def revoke(self, tp: TopicPartition, cut: int, given: Sequence[Entry], log: Callable[[], Sequence[Entry]]) -> None:
+        """Take for aborted what was acknowledged as committed, and what the log has but gives to nobody.
+
+        `given` is what a reader of committed records gets in front of the cut, `log` what one of all records does.
+        """
+        missing = {entry for entry in list(self.committed[tp]) if entry[0] < cut} - {*given}
+        for entry in sorted(missing & {*log()}) if missing else ():
+            self.committed[tp].remove(entry)  # in place: producers add to it meanwhile
+            self.aborted[tp].append(entry)
+            self.revoked += 1
 
     def forget(self, topic: str) -> None:
         """The topic was deleted, and all its records with it."""

@@ -201,7 +201,8 @@ def ran(tools: Tools, seed: int, minutes: float, evidence: Path | None = None) -
     ):
         traffic = NemesisTraffic(client(clusters), answer_s=ANSWER_S)
         followed = seed % 2 == 1
-        soak = Soak(clusters, Path(folder), source=line.far.bootstrap, traffic=traffic, followed=followed)
+        place, source = Path(folder), line.far.bootstrap
+        soak = Soak(clusters, place, source=source, traffic=traffic, followed=followed, brokers_end=True)
         soak.prepare()
         nemesis, watchers = Nemesis(soak, traffic, line, seed), Watchers(soak, Path(folder))
         with watchers.running():
@@ -216,6 +217,7 @@ def ran(tools: Tools, seed: int, minutes: float, evidence: Path | None = None) -
             "agree": sum(row["agrees"] for row in soak.rows),
             "acknowledged": soak.traffic.ledger.records,
             "timedOut": sum(map(len, traffic.ledger.timed_out.values())),
+            "abortedByBroker": traffic.ledger.revoked,
             "unacknowledged": sum(map(len, traffic.ledger.unacknowledged.values())),
             "lost": _of_lasting_topics(row["lost"] for row in soak.rows),
             "skipped": _of_lasting_topics(row["skips"] for row in soak.rows),

@@ -114,6 +114,18 @@ def test_a_record_that_no_member_has_read_must_lie_ahead_of_the_group() -> None:
     assert never_read(log("aaaa"), {0, 1}, log("aaaaa", 10), 4, 12) == 0
 
 
+def test_what_a_broker_aborts_after_its_acknowledgement_is_aborted_and_what_its_log_lacks_is_not() -> None:
+    ledger, tp = Ledger(), ("items", 0)
+    for offset in range(5):
+        ledger.add(tp, offset, b"%d" % offset)
+    given = [(0, b"0")]
+    log = [(0, b"0"), (1, b"1"), (2, b"another")]
+    ledger.revoke(tp, 4, given, lambda: log)
+    assert ledger.revoked == 1
+    assert ledger.aborted[tp] == [(1, b"1")]
+    assert ledger.source(tp) == [(0, b"0"), (2, b"2"), (3, b"3"), (4, b"4")], "the log lacks two, one is not judged yet"
+
+
 def test_a_deleted_topic_has_no_acknowledged_records() -> None:
     ledger = Ledger()
     ledger.add(("gone", 0), 0, b"a")
