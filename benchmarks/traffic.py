@@ -28,7 +28,7 @@ GROUPS = {"soak-billing": (ORDERS, PAYMENTS), "soak-audit": (ORDERS, SIGNALS)}
 ORDERS_PER_SECOND, SIGNALS_PER_SECOND, PAYMENTS_PER_TRANSACTION = 150, 20, 25
 ABORTED_OF = 4  # one transaction of so many is aborted
 _COMMIT_EVERY_S, _LEAVES_WITHIN_S = 2.0, 30.0
-_READ_WITHIN_S = 60.0
+_READ_WITHIN_S, _FEW_S = 60.0, 0.1
 _TRANSACTION_MS = 300_000  # no fault lasts so long
 Client = dict[str, Any]
 Headers = list[tuple[str, str | bytes | None]]
@@ -220,10 +220,11 @@ class Traffic:
             tables.log(f"{name}: a member has not left within {_LEAVES_WITHIN_S:.0f} s, and is left behind")
 
     def _paced(self, per_second: float) -> Iterator[int]:
-        """Numbers from 0, so many a second, until stopped; what a busy machine delays is made up for."""
+        """Numbers from 0, so many a second, a few at a time, until stopped; what is late is made up for."""
         began = time.monotonic()
         for number in itertools.count():
-            if self._stop.wait(max(0.0, began + number / per_second - time.monotonic())):
+            early_s = began + number / per_second - time.monotonic()
+            if self._stop.wait(max(early_s, _FEW_S) if early_s > 0 else 0):
                 return
             yield number
 

@@ -19,7 +19,7 @@ from benchmarks.nemesis.traffic import RECREATED, SHARE
 from benchmarks.soak import Soak
 from benchmarks.truth import Entry, Position, TopicPartition, never_read, position
 
-BUCKET_S, WITHIN_S, EVERY_S, FOLLOW_EVERY_S = 10, 30, 20, 2.0
+BUCKET_S, WITHIN_S, EVERY_S, FOLLOW_EVERY_S = 10, 30, 30, 2.0
 SETTLED_WITHIN_S, ANSWER_S, LOOK_S = 300.0, 30.0, 1.0
 UNSETTLED = ("behind", "active", "foreign", "refused")
 """States that no position may keep: all records are copied, and nobody else sets or reads a group on the target."""
