@@ -253,7 +253,7 @@ class Reading:
 
     def __init__(self, client: Client, isolation: str = "read_committed") -> None:
         more = {"group.id": "soak-reading", "enable.auto.commit": False, "isolation.level": isolation}
-        self._client = {**client, **more, "auto.offset.reset": "earliest"}
+        self._client = {**client, **more, "auto.offset.reset": "earliest", "log_level": 0}
         self._consumer: Consumer | None = None
         self._held: dict[TopicPartition, list[Entry]] = {}
         self._next: dict[TopicPartition, int] = {}

@@ -54,7 +54,10 @@ class Audit:
         self._unread: set[Unread] | None = None
 
     def round(self, spark: SparkSession) -> None:
-        """Read what is new on both sides. A side that cannot be read is a problem of this round, and ends nothing."""
+        """Read what is new on both sides. A side that cannot be read is a problem of this round, and ends nothing.
+
+        It has a new client in the next one: librdkafka's may go on failing where another one is answered.
+        """
         roles: tuple[Role, ...] = ("target", "source")
         for role in roles:
             self._problems.pop(role, None)
@@ -63,6 +66,7 @@ class Audit:
                 self._read(spark, role)
             except VerificationError as error:
                 self._problems[role] = str(error)
+                self._connected.discard(role)
             else:
                 self._store.note_read(role, began_ms)
         self._judge()
