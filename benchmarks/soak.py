@@ -113,7 +113,8 @@ class Soak:
         self.source = source or clusters.bootstrap(SOURCE)
         self.traffic = traffic or Traffic(dict(clusters.client(SOURCE)))
         self.followed = followed
-        self._log = Reading(dict(clusters.client(SOURCE)), "read_uncommitted") if brokers_end else None
+        self._brokers_end = brokers_end
+        self._log = Reading(dict(clusters.client(SOURCE)), "read_uncommitted")
         self.sides = {side: Reading(dict(clusters.client(side))) for side in (SOURCE, TARGET)}
         self.restarts: list[Restart] = []
         self.rows: list[dict[str, Any]] = []
@@ -222,17 +223,16 @@ class Soak:
     def _judged(self, report: Mapping[str, Any]) -> tuple[dict[TopicPartition, Truth], list[str]]:
         ledger: Ledger = self.traffic.ledger
         truths, wrong = {}, []
-        for reading in (*self.sides.values(), *filter(None, [self._log])):
+        for reading in (*self.sides.values(), self._log):
             reading.disconnect()
         for part in report["partitions"]:
             tp = (part["topic"], part["partition"])
             if missing := ledger.place(tp, partial(self.sides[SOURCE].everything, tp)):
                 wrong.append(f"{_name(tp)}: the source lacks {missing} acknowledged records")
+            read = self.sides[SOURCE].up_to(tp, part["cut"])
+            if self._brokers_end:
+                ledger.revoke(tp, part["cut"], read, partial(self._log.up_to, tp, part["cut"]))
             acknowledged, target, cut = self._logs(report, tp)
-            read = self.sides[SOURCE].up_to(tp, cut)
-            if self._log is not None:
-                ledger.revoke(tp, cut, read, partial(self._log.up_to, tp, cut))
-                acknowledged = ledger.source(tp)
             if read != [entry for entry in acknowledged if entry[0] < cut]:
                 wrong.append(f"{_name(tp)}: a plain reading of the source differs from the acknowledgements")
             truths[tp] = judge(acknowledged, sorted(ledger.aborted[tp]), target, cut)

@@ -204,7 +204,7 @@ def ran(tools: Tools, seed: int, minutes: float, evidence: Path | None = None) -
         place, source = Path(folder), line.far.bootstrap
         soak = Soak(clusters, place, source=source, traffic=traffic, followed=followed, brokers_end=True)
         soak.prepare()
-        nemesis, watchers = Nemesis(soak, traffic, line, seed), Watchers(soak, Path(folder))
+        nemesis, watchers = Nemesis(soak, traffic, line, seed), Watchers(soak, place)
         with watchers.running():
             nemesis.run(phases, minutes * 60 / phases)
             watched = watchers.judge()

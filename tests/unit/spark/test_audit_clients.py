@@ -18,7 +18,7 @@ class StuckClient:
     """A cluster whose first client fails from its second request on, as librdkafka's may; a new one is answered."""
 
     def __init__(self, side: Any) -> None:
-        self.side, self.clients, self.asked, self.stuck = side, 0, 0, False
+        self.side, self.clients, self.asked = side, 0, 0
 
     def connect(self) -> None:
         self.clients += 1
