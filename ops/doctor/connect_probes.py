@@ -12,7 +12,7 @@ from kubernetes.client import rest
 from kubernetes.client.exceptions import ApiException
 
 from contract.verification_request import RESOURCE_KINDS, Resource
-from kafka.connector_status import NO_ANSWER, REST_DEADLINE_S, ResourceStatus, access_name, api_client
+from kafka.connector_status import NO_ANSWER, REST_DEADLINE_S, ResourceStatus, access_name, api_client, declared_state
 from kafka.topic_partition import TopicPartition
 from ops.doctor.observations import Connector, KubernetesObservations, Log, OtherMirror, ResourceReadiness, TaskStatus
 from ops.errors import OpsError
@@ -152,7 +152,7 @@ def directions(resource: Object) -> list[OtherMirror]:
     for flow in spec.get("mirrors") or []:
         ends = _ends(spec, flow)
         carrier = flow.get("sourceConnector") or {}
-        if carrier.get("state") in ("paused", "stopped") or carrier.get("pause"):
+        if declared_state(carrier) in ("paused", "stopped"):
             continue
         policy = str((carrier.get("config") or {}).get("replication.policy.class", ""))
         found.append(

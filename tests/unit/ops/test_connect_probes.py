@@ -151,3 +151,25 @@ def test_a_copied_partition_that_no_task_is_configured_with_is_named() -> None:
     missing = side("target", topics={"items": 3, "items.inventory": 2})
     (finding,) = diagnose(reading({"items": 3, "items.inventory": 2}, target=missing))
     assert finding.trouble == "unknown-topic-or-partition", "the connector finds a new partition at its next refresh"
+
+
+@pytest.mark.parametrize(
+    ("carrier", "copies"),
+    [
+        ({}, True),
+        ({"state": "running"}, True),
+        ({"state": "paused"}, False),
+        ({"state": "stopped"}, False),
+        ({"pause": True}, False),
+        ({"pause": False}, True),
+        ({"pause": True, "state": "running"}, True),
+        ({"pause": False, "state": "stopped"}, False),
+    ],
+)
+def test_a_direction_at_rest_is_none_and_the_state_counts_before_the_earlier_pause(
+    carrier: dict[str, Any], copies: bool
+) -> None:
+    flow = {"source": {"alias": "a", "bootstrapServers": "a:1"}, "sourceConnector": carrier}
+    spec = {"target": {"alias": "b", "bootstrapServers": "b:1"}, "mirrors": [flow]}
+    found = connect_probes.directions({"metadata": {"namespace": "ns", "name": "m"}, "spec": spec})
+    assert bool(found) is copies
