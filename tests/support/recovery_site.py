@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, ShareConsumer, TopicPartition
@@ -27,6 +28,7 @@ from ops.recovery.operation import INTERRUPTED, NOTHING_CHANGED, UNDER_WAY, Prog
 from ops.recovery.target_fence import TARGET_FENCED
 
 from . import records
+from .api_proxy import ApiServerProxy
 from .killed_commands import Interruption, Killer
 from .projects import KEY, TESTER, Project
 from .running_sandbox import Sandbox
@@ -284,7 +286,23 @@ def _read(consumer: Consumer, found: set[str], part: TopicPartition, end: int) -
     return max(at.offset, part.offset) >= end
 
 
-def without_shim(sandbox: Sandbox) -> dict[str, str]:
+@contextmanager
+def disturbed_site(sandbox: Sandbox, folder: Path) -> Iterator[Site]:
+    """The example's pair, described and not up yet; when the block ends, it and what its commands have left is gone."""
+    project = Project.of_example(sandbox, "active-passive", folder)
+    for config in project.config.values():
+        config[f"{KEY}cluster"].pop("expose")
+    proxy = ApiServerProxy(sandbox.kubeconfig, folder)
+    killer = Killer(folder, _without_shim(sandbox), proxy)
+    try:
+        yield Site(project, killer)
+    finally:
+        killer.end_orphans()
+        proxy.close()
+        project.destroy(TARGET, SOURCE)
+
+
+def _without_shim(sandbox: Sandbox) -> dict[str, str]:
     """The environment of Pulumi itself: the sandbox's own would give it a kubeconfig, and be killed in its place."""
     environment = sandbox.environment()
     shim = f"{sandbox.state.path / 'bin'}:"

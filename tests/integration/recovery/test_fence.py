@@ -9,10 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from ...support import records
-from ...support.api_proxy import ApiServerProxy
-from ...support.killed_commands import Killer
-from ...support.projects import KEY, Project
-from ...support.recovery_site import FAILBACK, SOURCE, TARGET, TOPIC, Site, without_shim
+from ...support.recovery_site import FAILBACK, SOURCE, TARGET, TOPIC, Site, disturbed_site
 from ...support.running_sandbox import Sandbox
 from ...support.stubborn_producer import Stubborn
 
@@ -24,19 +21,11 @@ FAILOVER = ("failover", "--to", TARGET, "--yes", "--json")
 @pytest.fixture(scope="module")
 def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The pair, whose source has an application user, TESTER, with rights on all topics."""
-    folder = tmp_path_factory.mktemp("fence")
-    project = Project.of_example(sandbox, "active-passive", folder)
-    for config in project.config.values():
-        config[f"{KEY}cluster"].pop("expose")
-    proxy = ApiServerProxy(sandbox.kubeconfig, folder)
-    try:
-        project.up(SOURCE)
-        records.write(project.client(SOURCE), TOPIC, [f"record {number}" for number in range(50)])
-        project.up(TARGET)
-        yield Site(project, Killer(folder, without_shim(sandbox), proxy))
-    finally:
-        proxy.close()
-        project.destroy(TARGET, SOURCE)
+    with disturbed_site(sandbox, tmp_path_factory.mktemp("fence")) as found:
+        found.project.up(SOURCE)
+        records.write(found.project.client(SOURCE), TOPIC, [f"record {number}" for number in range(50)])
+        found.project.up(TARGET)
+        yield found
 
 
 def test_a_producer_that_ignores_everything_is_refused_and_what_was_acknowledged_is_on_the_target(site: Site) -> None:

@@ -22,19 +22,17 @@ from ops.recovery.target_fence import TARGET_FENCED
 from tests.support.waiting import wait_until
 
 from ...support import records
-from ...support.api_proxy import ApiServerProxy
 from ...support.killed_commands import (
     API,
     BOTH,
     PULUMI,
     Interruption,
-    Killer,
     another_machine,
     change_of,
     notes,
     pulumis,
 )
-from ...support.projects import KEY, TESTER, Project
+from ...support.projects import KEY, TESTER
 from ...support.recovery_site import (
     BOSS,
     FAILBACK,
@@ -47,7 +45,7 @@ from ...support.recovery_site import (
     TOPIC,
     TOPICS,
     Site,
-    without_shim,
+    disturbed_site,
 )
 from ...support.running_sandbox import Sandbox
 from ...support.stubborn_producer import Stubborn
@@ -112,26 +110,16 @@ def tried(every: Sequence[Interruption], nightly: bool) -> list[Interruption]:
 @pytest.fixture(scope="module")
 def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The pair, whose source has a super user and an application user, TESTER, with rights on all topics."""
-    folder = tmp_path_factory.mktemp("killed")
-    project = Project.of_example(sandbox, "active-passive", folder)
-    for config in project.config.values():
-        config[f"{KEY}cluster"].pop("expose")
-    project.config[SOURCE][f"{KEY}cluster"]["superUsers"] = [BOSS]
-    project.config[SOURCE][f"{KEY}users"].append({"name": BOSS, "exported": True})
-    proxy = ApiServerProxy(sandbox.kubeconfig, folder)
-    killer = Killer(folder, without_shim(sandbox), proxy)
-    try:
+    with disturbed_site(sandbox, tmp_path_factory.mktemp("killed")) as found:
+        project = found.project
+        project.config[SOURCE][f"{KEY}cluster"]["superUsers"] = [BOSS]
+        project.config[SOURCE][f"{KEY}users"].append({"name": BOSS, "exported": True})
         project.up(SOURCE)
-        found = Site(project, killer)
         assert found.write(SOURCE, 120)
         project.up(TARGET)
         for number, group in enumerate(GROUPS):
             found.read_on(SOURCE, group, 3 * number + 1)
         yield found
-    finally:
-        killer.end_orphans()
-        proxy.close()
-        project.destroy(TARGET, SOURCE)
 
 
 def let_lead_unclean(site: Site, value: str) -> None:

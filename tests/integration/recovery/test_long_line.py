@@ -13,11 +13,9 @@ from sandbox import network
 from sandbox.network import Conditions
 from tests.support.waiting import wait_until
 
-from ...support.api_proxy import ApiServerProxy
-from ...support.killed_commands import Killer
 from ...support.packet_loss import packet_filter
-from ...support.projects import KEY, Project
-from ...support.recovery_site import FAILBACK, FAILOVER, GROUPS, MIRROR, SOURCE, TARGET, Site, without_shim
+from ...support.projects import KEY
+from ...support.recovery_site import FAILBACK, FAILOVER, GROUPS, MIRROR, SOURCE, TARGET, Site, disturbed_site
 from ...support.running_sandbox import Sandbox
 
 pytestmark = pytest.mark.nightly
@@ -39,28 +37,25 @@ other (scheduled.rebalance.max.delay.ms)."""
 def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The pair, brought up over the long line: each side has a context of its own, so that the mirror crosses it."""
     folder = tmp_path_factory.mktemp("long-line")
-    project = Project.of_example(sandbox, "active-passive", folder)
-    for stack, config in project.config.items():
-        config["kubernetes:context"] = stack
-        config[f"{KEY}cluster"]["expose"] = {"type": "loadbalancer"}
-    project.config[TARGET][f"{KEY}verification"] = {"when": "on-change", "reportDir": str(folder / "reports")}
-    proxy = ApiServerProxy(sandbox.kubeconfig, folder)
-    found = Site(project, Killer(folder, without_shim(sandbox), proxy))
-    try:
-        project.up(SOURCE)
-        assert found.write(SOURCE, RECORDS)
-        for number, group in enumerate(GROUPS):
-            found.read_on(SOURCE, group, 3 * number + 1)
-        set_line(found, LONG)
-        with packet_filter(tmp_path_factory.mktemp("packet-filter")).losing(LOST_PERCENT, ports(found)) as loss:
-            project.up(TARGET)
-            assert loss.packets > 0
-        set_line(found, Conditions())
-        yield found
-    finally:
-        set_line(found, Conditions())
-        proxy.close()
-        project.destroy(TARGET, SOURCE)
+    with disturbed_site(sandbox, folder) as found:
+        project = found.project
+        for stack, config in project.config.items():
+            config["kubernetes:context"] = stack
+            config[f"{KEY}cluster"]["expose"] = {"type": "loadbalancer"}
+        project.config[TARGET][f"{KEY}verification"] = {"when": "on-change", "reportDir": str(folder / "reports")}
+        try:
+            project.up(SOURCE)
+            assert found.write(SOURCE, RECORDS)
+            for number, group in enumerate(GROUPS):
+                found.read_on(SOURCE, group, 3 * number + 1)
+            set_line(found, LONG)
+            with packet_filter(tmp_path_factory.mktemp("packet-filter")).losing(LOST_PERCENT, ports(found)) as loss:
+                project.up(TARGET)
+                assert loss.packets > 0
+            set_line(found, Conditions())
+            yield found
+        finally:
+            set_line(found, Conditions())
 
 
 def set_line(site: Site, conditions: Conditions) -> None:

@@ -19,10 +19,9 @@ from kubernetes import client, config
 from tests.support.waiting import wait_until
 
 from ...support import records
-from ...support.api_proxy import ApiServerProxy
-from ...support.killed_commands import Interruption, Killer
+from ...support.killed_commands import Interruption
 from ...support.projects import KEY, TESTER, Project, output_of
-from ...support.recovery_site import FAILBACK, MIRROR, SOURCE, TARGET, Site, without_shim
+from ...support.recovery_site import FAILBACK, MIRROR, SOURCE, TARGET, Site, disturbed_site
 from ...support.running_sandbox import Sandbox
 from ...support.stubborn_producer import Stubborn
 
@@ -38,16 +37,12 @@ ADDRESS = {"bootstrapServers", "ca.crt", "client.properties"}
 @pytest.fixture(scope="module")
 def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The pair, with a group for each of two topics, and an application."""
-    folder = tmp_path_factory.mktemp("topics")
-    project = Project.of_example(sandbox, "active-passive", folder)
-    for each in project.config.values():
-        each[f"{KEY}cluster"].pop("expose")
-    tester = project.entry(SOURCE, "users", TESTER)
-    tester["acls"] = [*tester["acls"], {"type": "group", "names": [BOTH], "operations": ["Delete"]}]
-    mirror = project.entry(TARGET, "mirrors", MIRROR)
-    mirror |= {"refreshTopicsSeconds": 5, "refreshGroupsSeconds": 5}
-    proxy = ApiServerProxy(sandbox.kubeconfig, folder)
-    try:
+    with disturbed_site(sandbox, tmp_path_factory.mktemp("topics")) as found:
+        project = found.project
+        tester = project.entry(SOURCE, "users", TESTER)
+        tester["acls"] = [*tester["acls"], {"type": "group", "names": [BOTH], "operations": ["Delete"]}]
+        mirror = project.entry(TARGET, "mirrors", MIRROR)
+        mirror |= {"refreshTopicsSeconds": 5, "refreshGroupsSeconds": 5}
         project.up(SOURCE)
         settings = project.client(SOURCE)
         for topic, group in ((MOVES, ORDERS), (STAYS, STOCK)):
@@ -55,10 +50,7 @@ def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             records.consume(settings, topic, group)
         records.write(client_of(own(project, SOURCE), project, SOURCE), MOVES, ["first"])
         project.up(TARGET)
-        yield Site(project, Killer(folder, without_shim(sandbox), proxy))
-    finally:
-        proxy.close()
-        project.destroy(TARGET, SOURCE)
+        yield found
 
 
 def given(project: Project) -> dict[str, str]:

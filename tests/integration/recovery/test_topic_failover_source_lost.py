@@ -13,10 +13,10 @@ import pytest
 from tests.support.waiting import wait_until
 
 from ...support import records
-from ...support.api_proxy import ApiServerProxy, Match
-from ...support.killed_commands import Interruption, Killer
-from ...support.projects import KEY, Project
-from ...support.recovery_site import FAILBACK, MIRROR, SOURCE, TARGET, Site, without_shim
+from ...support.api_proxy import Match
+from ...support.killed_commands import Interruption
+from ...support.projects import Project
+from ...support.recovery_site import FAILBACK, MIRROR, SOURCE, TARGET, Site, disturbed_site
 from ...support.running_sandbox import Sandbox
 
 FAILOVER = ("failover", "--to", TARGET, "--yes", "--json")
@@ -52,12 +52,8 @@ def beginning(step: str) -> Match:
 @pytest.fixture(scope="module")
 def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The pair, with a group for each of two topics, known on both sides; one has something left to read."""
-    folder = tmp_path_factory.mktemp("source-lost")
-    project = Project.of_example(sandbox, "active-passive", folder)
-    for each in project.config.values():
-        each[f"{KEY}cluster"].pop("expose")
-    proxy = ApiServerProxy(sandbox.kubeconfig, folder)
-    try:
+    with disturbed_site(sandbox, tmp_path_factory.mktemp("source-lost")) as found:
+        project = found.project
         project.up(SOURCE)
         source = project.client(SOURCE)
         for topic, group in ((MOVES, ORDERS), (STAYS, STOCK)):
@@ -69,10 +65,7 @@ def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         copied = {*READ[STAYS], *UNREAD}
         wait_until("the rest is copied", lambda: copied <= set(records.read(target, STAYS)), COPIED_S)
         wait_until("its group is on the target", lambda: STAYS in records.committed(target, STOCK), COPIED_S)
-        yield Site(project, Killer(folder, without_shim(sandbox), proxy))
-    finally:
-        proxy.close()
-        project.destroy(TARGET, SOURCE)
+        yield found
 
 
 @contextmanager
