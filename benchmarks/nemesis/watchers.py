@@ -123,7 +123,10 @@ class Watchers:
         ended_ms, end = int(time.time() * 1000), time.monotonic() + SETTLED_WITHIN_S
         while not closed(found := document(self._folder), ended_ms):
             if self._audit.poll() is not None or time.monotonic() > end:
-                raise BenchmarkError(f"audit: buckets must close within {SETTLED_WITHIN_S:.0f} s (got {found}).")
+                raise BenchmarkError(
+                    f"audit: buckets must close within {SETTLED_WITHIN_S:.0f} s (got {_brief(found)}). "
+                    "See audit/audit.log of the evidence."
+                )
             time.sleep(LOOK_S)
         report = found or {}
         said = {
@@ -208,3 +211,11 @@ class Watchers:
         }
         name = request["mirror"]["name"]
         return {"verificationRequests": {name: request}, "mirrors": {name: {"active": "source"}}}
+
+
+def _brief(found: Mapping[str, Any] | None) -> str:
+    """What keeps an audit from closing its buckets: how many are open, and its problems; no record is named."""
+    if found is None:
+        return "no report"
+    counts = {topic["topic"]: topic["buckets"].get("open", 0) for topic in found["topics"]}
+    return f"open: {counts}, read through: {found['read_through']}, problems: {found['problems']}"
