@@ -44,13 +44,16 @@ class Users:
     # Kafka returns no password, so what was set is remembered as a digest that is worthless outside this process.
     _salt: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     _set: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
+    # As each was when it was last reconciled: nothing holds a KafkaUser back until its credential is gone.
+    _last: dict[tuple[str, str], Object] = field(default_factory=dict)
     resource = USER
-    finalizer: str | None = "sandbox.strimzi.io/credentials"
+    finalizer: str | None = None  # as Strimzi 1.2.0
 
     def reconcile(self, resource: Object) -> Outcome:
         """Set the user's credential and ACLs, write the Secret; see `Reconciler`."""
         name, namespace = resource["metadata"]["name"], resource["metadata"]["namespace"]
         spec, kind = resource["spec"], _kind(resource)
+        self._last[namespace, name] = resource
         self._check(resource)
         password = self._password(resource) if kind == SCRAM else ""
         cluster = self.lookup.of(resource)
@@ -91,13 +94,15 @@ class Users:
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
         """Make the credential unusable and delete the ACLs, unless the cluster goes away with them.
 
-        A certificate stays valid until it ends, as with Strimzi, but gives no rights any more.
+        A certificate stays valid until it ends, as with Strimzi, but gives no rights any more. One that was deleted
+        while no operator ran is forgotten; Strimzi's finds it by the credentials and ACLs that the cluster lists.
         """
-        cluster = self.lookup.if_it_stays(resource) if resource else None
-        if resource is None or cluster is None:
-            return
-        kind = _kind(resource)
-        self._revoke(cluster, namespace, name, f"User:{_username(name, kind)}", scram=kind == SCRAM)
+        last = resource or self._last.get((namespace, name))
+        cluster = self.lookup.if_it_stays(last) if last else None
+        if last is not None and cluster is not None:
+            kind = _kind(last)
+            self._revoke(cluster, namespace, name, f"User:{_username(name, kind)}", scram=kind == SCRAM)
+        self._last.pop((namespace, name), None)
 
     def _revoke(self, cluster: Cluster, namespace: str, name: str, principal: str, *, scram: bool) -> None:
         if scram:

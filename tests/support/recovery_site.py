@@ -221,6 +221,21 @@ class Site:
         environment = {**self.killer.environment, "KUBECONFIG": str(self.killer.proxy.kubeconfig)}
         PulumiStack(folder=self.project.folder, name=stack, environment=environment).up(None, lambda _: None)
 
+    @contextmanager
+    def without_brokers(self, stack: str) -> Iterator[None]:
+        """The brokers of a side are dead while the block runs; those that are not destroyed in it come back."""
+        processes = self.project.sandbox.processes
+        brokers = [name for name in processes.names() if name.startswith(f"kafka.{self.project.namespace(stack)}.")]
+        assert brokers
+        for name in brokers:
+            processes.kill(name, hold=True)
+        try:
+            yield
+        finally:
+            for name in brokers:
+                if name in processes.names():
+                    processes.release(name)
+
     def topic_settings(self, stack: str, name: str) -> set[str]:
         """The values that the KafkaTopics of a side have of a property."""
         namespace = self.project.namespace(stack)

@@ -145,7 +145,8 @@ def test_a_dead_broker_is_started_again_unless_it_is_held_and_admits_all_but_a_d
     kit.secret("brief-credentials", {"password": "brief-password"})
     kit.apply("KafkaUser", "brief", user_spec("brief-credentials", ALL_RIGHTS))
     kit.ready("KafkaUser", "brief")
-    kit.delete("KafkaUser", "brief")
+    kit.delete("KafkaUser", "brief")  # as with Strimzi it is gone before its credential is
+    wait_until("the deleted user is refused", lambda: not kit.admits(kit.client_config("brief", "brief-password")))
     kit.processes.kill(kit.broker())
     wait_until("the broker runs again", lambda: kit.processes.alive(kit.broker()), 20)
     kit.ready("Kafka", CLUSTER)

@@ -73,18 +73,11 @@ def lost_source(site: Site) -> Iterator[None]:
     """The source's brokers are dead while the block runs; they have records that were not copied."""
     project, processes = site.project, site.project.sandbox.processes
     source, worker = project.client(SOURCE), project.worker(TARGET, MIRROR)
-    brokers = [name for name in processes.names() if name.startswith(f"kafka.{project.namespace(SOURCE)}.")]
-    assert brokers
     processes.kill(worker, hold=True)  # the mirror goes first: records stay behind for certain
-    try:
-        records.write(source, STAYS, STRANDED)
-        for name in brokers:
-            processes.kill(name, hold=True)
+    records.write(source, STAYS, STRANDED)
+    with site.without_brokers(SOURCE):
         processes.release(worker)
         yield
-    finally:
-        for name in brokers:
-            processes.release(name)
     wait_until("the source answers again", lambda: records.admits(source), ANSWERS_S)
 
 

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from sandbox.operator import NotReadyError
 from sandbox.operator import __main__ as operator
 from sandbox.operator.kubernetes_api import MIRROR, USER, SecretCache
 from sandbox.operator.reconcile import Dispatcher, Key
@@ -86,3 +87,34 @@ def test_a_password_is_read_as_ascii_as_strimzi_reads_it(monkeypatch: pytest.Mon
     Users(cast(Any, kubernetes), lookup).reconcile(user())
     assert set_ == ["pass~w\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}rd"]
     assert kubernetes.secrets["app"].values["password"] == "pass~w??rd"
+
+
+def test_a_user_that_is_gone_loses_its_credential_as_soon_as_its_cluster_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing holds the KafkaUser back: with Strimzi it is gone at once, also where no broker answers."""
+    kubernetes = MemoryKubernetes(app_credentials={"password": "new"})
+    cluster = SimpleNamespace(name="small", client=None, authorizes=False)
+    answers: list[Any] = [NotReadyError("ClusterNotReady", "no broker answers", retry_s=2), cluster]
+    asked: list[Any] = []
+
+    def if_it_stays(resource: Any) -> Any:
+        asked.append(resource)
+        answer = answers.pop(0)
+        if isinstance(answer, NotReadyError):
+            raise answer
+        return answer
+
+    lookup: Any = SimpleNamespace(of=lambda _: cluster, if_it_stays=if_it_stays)
+    revoked: list[str] = []
+    monkeypatch.setattr(Users, "_credential", lambda *_: None)
+    monkeypatch.setattr(Users, "_revoke", lambda _self, _cluster, _ns, name, _principal, scram: revoked.append(name))
+    reconciler = Users(cast(Any, kubernetes), lookup)
+    assert reconciler.finalizer is None
+    reconciler.reconcile(user())
+    with pytest.raises(NotReadyError):
+        reconciler.remove("ns", "app", None)
+    assert revoked == []
+    reconciler.remove("ns", "app", None)
+    reconciler.remove("ns", "app", None)
+    assert (revoked, asked) == (["app"], [user(), user()])
