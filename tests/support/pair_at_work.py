@@ -142,8 +142,7 @@ class Site:
     @property
     def source_brokers(self) -> list[str]:
         """Names of the source's brokers."""
-        namespace = self.pair.dev["cluster"]["namespace"]
-        return [name for name in self.sandbox.processes.names() if name.startswith(f"kafka.{namespace}.")]
+        return self.sandbox.brokers(self.pair.dev["cluster"]["namespace"])
 
     def lose_source(self) -> None:
         """Kill the source's brokers while the application writes; some records were not copied."""

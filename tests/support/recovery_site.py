@@ -47,6 +47,7 @@ WITH_METADATA, METADATA = GROUPS[3], "time-4711"
 FAR_AHEAD = GROUPS[5]
 SHARERS = "group-of-sharers"
 FAILOVER = ("failover", "--to", TARGET, "--exact", "--yes", "--json")
+UNPLANNED = ("failover", "--to", TARGET, "--unplanned", "--yes", "--json")
 FAILBACK = ("failback", "--to", SOURCE, "--yes", "--json")
 RECORD, MEMBER_WITHIN_S = "record ", 60
 
@@ -224,17 +225,15 @@ class Site:
     @contextmanager
     def without_brokers(self, stack: str) -> Iterator[None]:
         """The brokers of a side are dead while the block runs; those that are not destroyed in it come back."""
-        processes = self.project.sandbox.processes
-        brokers = [name for name in processes.names() if name.startswith(f"kafka.{self.project.namespace(stack)}.")]
-        assert brokers
-        for name in brokers:
-            processes.kill(name, hold=True)
+        sandbox, namespace = self.project.sandbox, self.project.namespace(stack)
+        assert sandbox.brokers(namespace)
         try:
+            for name in sandbox.brokers(namespace):
+                sandbox.processes.kill(name, hold=True)
             yield
         finally:
-            for name in brokers:
-                if name in processes.names():
-                    processes.release(name)
+            for name in sandbox.brokers(namespace):
+                sandbox.processes.release(name)
 
     def topic_settings(self, stack: str, name: str) -> set[str]:
         """The values that the KafkaTopics of a side have of a property."""

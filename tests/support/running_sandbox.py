@@ -55,6 +55,10 @@ class Sandbox:
         assert found is not None, f"KafkaMirrorMaker2 {namespace}/{name} must be there"
         return found
 
+    def brokers(self, namespace: str) -> list[str]:
+        """Names of the processes of a namespace's brokers, dead ones too."""
+        return [name for name in self.processes.names() if name.startswith(f"kafka.{namespace}.")]
+
     def secret(self, namespace: str, name: str) -> dict[str, str]:
         """The decoded values of a Secret that is there."""
         found = self.kubernetes.secret(namespace, name)

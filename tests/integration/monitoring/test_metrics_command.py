@@ -112,8 +112,7 @@ def worker(sandbox: Sandbox, pair: Pair) -> Iterator[str]:
 @pytest.fixture
 def source_brokers(sandbox: Sandbox, pair: Pair) -> Iterator[list[str]]:
     """Names of the source's brokers, which run again afterwards."""
-    namespace = pair.dev["cluster"]["namespace"]
-    names = [name for name in sandbox.processes.names() if name.startswith(f"kafka.{namespace}.")]
+    names = sandbox.brokers(pair.dev["cluster"]["namespace"])
     yield names
     released(sandbox, names)
 

@@ -5,7 +5,6 @@ a failback switches.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pytest
 import yaml
@@ -15,15 +14,14 @@ from tests.support.waiting import wait_until
 from ...support import records
 from ...support.killed_commands import Interruption, change_of
 from ...support.projects import KEY, Document, unchanged
-from ...support.recovery_site import FAILBACK, FAILOVER, GROUPS, MIRROR, SOURCE, TARGET, Site, disturbed_site
+from ...support.recovery_site import FAILBACK, FAILOVER, GROUPS, MIRROR, SOURCE, TARGET, UNPLANNED, Site, disturbed_site
 from ...support.running_sandbox import Sandbox
 
 pytestmark = pytest.mark.nightly
 
-UNPLANNED = ("failover", "--to", TARGET, "--unplanned", "--yes", "--json")
 SWITCH_KILLED = Interruption(step="switch", at=change_of("kafkausers/"), passed=True)
 JOURNAL = "mm2-failover"
-UNPROTECT_S, DESTROY_S, BACK_S, COPIED_S = 60, 400, 120, 90
+UP_S, BACK_S, COPIED_S = 400, 120, 90
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +57,10 @@ def require_refused(site: Site, *commands: Sequence[str]) -> None:
         assert (code, bool(document.get("error"))) == (2, True), f"{words}: {document} {said}"
 
 
-def at_address_of(site: Site, stack: str) -> dict[str, Any]:
-    """The Secret of the applications, which must have the address of this side."""
+def require_applications_at(site: Site, stack: str) -> None:
+    """Assert that the Secret of the applications has the address of this side."""
     found = site.project.sandbox.secret(site.project.namespace(TARGET), "mm2-clients")
     assert found["bootstrapServers"] == site.project.outputs(stack)["cluster"]["bootstrapServers"]
-    return found
 
 
 def test_an_active_target_that_is_lost_is_given_up_and_built_again(site: Site) -> None:
@@ -88,9 +85,7 @@ def test_an_active_target_that_is_lost_is_given_up_and_built_again(site: Site) -
         assert not site.is_fenced
         assert site.write(SOURCE, 20)
 
-        for words, within_s in ((("state", "unprotect", "--all"), UNPROTECT_S), (("destroy",), DESTROY_S)):
-            result = project.run(TARGET, *words, "--yes", timeout_s=within_s)
-            assert result.returncode == 0, result.stdout + result.stderr
+        project.destroy(TARGET)
     entry = mirror_of(site)
     entry |= {"active": "source", "state": "running", "acceptSwitch": True}
     entry.pop("failback", None)
@@ -100,7 +95,7 @@ def test_an_active_target_that_is_lost_is_given_up_and_built_again(site: Site) -
 
     assert site.held(TARGET) == site.held(SOURCE) == site.acknowledged
     assert not site.write(TARGET), "the standby is read-only"
-    at_address_of(site, SOURCE)
+    require_applications_at(site, SOURCE)
     assert site.progress() is None
     found = site.status()
     assert (found["active"], found["problems"]) == ("source", [])
@@ -134,10 +129,10 @@ def test_the_target_goes_on_when_the_source_is_lost_while_a_failback_switches(si
         assert site.held(TARGET) == site.acknowledged
         assert site.unread(TARGET) == left
         assert site.write(TARGET, 10)
-        at_address_of(site, TARGET)
+        require_applications_at(site, TARGET)
         stack_file(site, SOURCE)[f"{KEY}fence"] = fence
     wait_until("the source answers again", lambda: records.admits(project.client(SOURCE)), BACK_S)
-    result = project.run(SOURCE, "up", "--refresh", "--yes", "--skip-preview", timeout_s=DESTROY_S)
+    result = project.run(SOURCE, "up", "--refresh", "--yes", "--skip-preview", timeout_s=UP_S)
     assert result.returncode == 0, result.stdout + result.stderr
     assert site.is_fenced
     assert not site.write(SOURCE)

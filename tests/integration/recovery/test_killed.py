@@ -44,13 +44,13 @@ from ...support.recovery_site import (
     TARGET,
     TOPIC,
     TOPICS,
+    UNPLANNED,
     Site,
     disturbed_site,
 )
 from ...support.running_sandbox import Sandbox
 from ...support.stubborn_producer import Stubborn
 
-UNPLANNED = ("failover", "--to", TARGET, "--unplanned", "--yes", "--json")
 HOUR_AHEAD, HOUR_BEHIND = another_machine(ahead_s=3600), another_machine(ahead_s=-3600)
 NOTHING_WRITTEN, VERIFYING, GROUP_SET = "nothing written for", r"^  \S", "^  group "
 USERS, COPY, CLIENTS, ANY_MIRROR = "kafkausers/", "secrets/mm2-break-glass", "secrets/mm2-clients", "kafkamirrormaker2s"
