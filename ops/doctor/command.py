@@ -195,8 +195,10 @@ def _after(probe: Callable[[], Any], *readings: Callable[[], Any]) -> Callable[[
 
 
 def _duplicates(readings: MirrorReadings, silent: Iterable[_SilentBrokers]) -> DuplicateScan | None:
-    """Return the duplicates in topics that both sides have; None if a broker takes no connection."""
-    if any(brokers() for brokers in silent):
+    """Return the duplicates in topics that both sides have; None if a broker does not answer for its partitions."""
+    if any(brokers() for brokers in silent) or any(
+        one.layout().leaderless for one in (readings.source, readings.target)
+    ):
         return None
     mirror, there = readings.pair.request.mirror, readings.target.layout().topics
     both = {
@@ -227,6 +229,7 @@ def _cluster(seen: MirrorSnapshot, role: str) -> ClusterObservation:
         brokers=len(layout.brokers) if layout is not None else 0,
         silent=found.get(f"{role}: advertised addresses") or (),
         topics=layout.topics if layout is not None else None,
+        leaderless=layout.leaderless if layout is not None else {},
         lacks=(*(found.get(f"{role}: rights") or ()), *lacks),
         reports_rights=found.get(f"{role}: rights", ()) is not None,
         certificates=tuple(found.get(f"{role}: certificates", ())),

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from contract.java_character_class import PatternError
 from contract.java_patterns import matches
-from kafka.errors import HIDDEN, redact
+from kafka.errors import HIDDEN, redact, without_leader
 from kafka.groups import IDLE
 from ops.doctor.connect_symptoms import active_groups_in_logs, connect_symptoms
 from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, Finding, finding, operator_facts
@@ -88,6 +88,11 @@ def _reachability(seen: Observations, side: ClusterObservation) -> Iterator[Find
         what = f"{side.servers} answers, but broker {broker.number} advertises {broker.host}:{broker.port}, which {why}"
         where = f"{_cluster(side)}, broker {broker.number}"
         yield finding("advertised-listener-unreachable", where, what, side=side.alias)
+    if side.leaderless:
+        brokers = ", ".join(map(str, sorted({one for replicas in side.leaderless.values() for one in replicas})))
+        partitions = without_leader([f"{topic}-{number}" for topic, number in side.leaderless])
+        what = f"{partitions}; replicas: brokers {brokers}"
+        yield finding("partition-without-leader", _cluster(side), what)
 
 
 def _rights(seen: Observations, side: ClusterObservation) -> Iterator[Finding]:

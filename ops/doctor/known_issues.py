@@ -3,9 +3,7 @@
 Owns names, symptoms and remedies. Does not own how an issue is recognised.
 """
 
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from settings.platform import annotation_domain, operator_name
@@ -61,6 +59,10 @@ _MORE_TIME = (
     "if nothing declares it: kafka-configs.sh --bootstrap-server {servers} --entity-type topics --entity-name {topic} "
     "--alter --add-config retention.ms=-1,retention.bytes=-1. "
 )
+_FULL_DISK = (
+    "one whose disk is full ends with `No space left on device` in its log and needs a larger volume first "
+    "(storage.sizeGib, where a stack declares the cluster)"
+)
 _ALL = (
     KnownIssue(
         name="source-unreachable",
@@ -77,10 +79,15 @@ _ALL = (
     KnownIssue(
         name="advertised-listener-unreachable",
         sign="The bootstrap address answers, and a broker that it names takes no connection at its advertised address",
-        remedy="If the broker is down, start it; one whose disk is full ends with `No space left on device` in its log "
-        "and needs a larger volume first. Else correct the address that the listener advertises on cluster "
-        "{side} (spec.kafka.listeners, configuration.brokers), or let this network reach it. This was tried from "
-        "here: try it from the mirror's workers too.",
+        remedy="If the broker is down, start it; " + _FULL_DISK + ". Else correct the address that the listener "
+        "advertises on cluster {side} (spec.kafka.listeners, configuration.brokers), or let this network reach it. "
+        "This was tried from here: try it from the mirror's workers too.",
+    ),
+    KnownIssue(
+        name="partition-without-leader",
+        sign="A partition has no leader: nobody writes or reads it until a broker with all its records is back",
+        remedy="Start these brokers again: their logs say why they ended; " + _FULL_DISK + ". Then look again: the "
+        "mirror resumes by itself at its position.",
     ),
     KnownIssue(
         name="certificate-near-expiry",
@@ -370,31 +377,3 @@ def finding(trouble: str, where: str, what: str, /, **facts: Any) -> Finding:
     """Return a finding of a known issue."""
     known = KNOWN_ISSUES[trouble]
     return Finding(trouble=trouble, where=where, what=what, remedy=remedy(known, **facts), severity=known.severity)
-
-
-PATH = Path(__file__).resolve().parents[2] / "docs" / "doctor.md"
-BEGIN, END = "<!-- known issues: begin -->", "<!-- known issues: end -->"
-
-
-def table() -> str:
-    """Return a Markdown table, an issue a row; what a finding fills into its remedy is in capitals."""
-    rows = ["| trouble | sign | remedy |", "|---|---|---|"]
-    rows += [
-        f"| `{one.name}` ({one.severity}) | {_cell(one.sign)} | {_cell(remedy(one))} |" for one in KNOWN_ISSUES.values()
-    ]
-    return "\n".join(rows)
-
-
-def text(page: str) -> str:
-    """Return a page with the present table between its marks."""
-    before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
-
-
-def _cell(words: str) -> str:
-    return words.replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    PATH.write_text(text(PATH.read_text("utf-8")), encoding="utf-8")
-    sys.stdout.write(f"{PATH}: written\n")

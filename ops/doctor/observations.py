@@ -143,8 +143,9 @@ class ClusterObservation:
 
     `brokers` is how many there are, `silent` those that take no connection, each with the reason. `lacks` are rights
     that the mirror needs and its user does not have, if the brokers report rights. `topics` are the numbers of
-    partitions by name, `policies` the clean-up policies of the mirror's own topics there, `groups` the states of the
-    consumer groups, `other_groups` those of other kinds by names that the mirror carries.
+    partitions by name, `leaderless` the partitions without a leader with the brokers of their replicas, `policies` the
+    clean-up policies of the mirror's own topics there, `groups` the states of the consumer groups, `other_groups` those
+    of other kinds by names that the mirror carries.
     """
 
     role: str
@@ -157,6 +158,7 @@ class ClusterObservation:
     brokers: int = 0
     silent: tuple[tuple[Broker, str], ...] = ()
     topics: Mapping[str, int] | None = None
+    leaderless: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     lacks: tuple[Right, ...] = ()
     reports_rights: bool = True
     certificates: tuple[Certificate, ...] = ()

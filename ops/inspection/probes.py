@@ -22,6 +22,7 @@ from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.connectivity import Broker
 from kafka.connector_status import NO_ANSWER, ConnectorState, ResourceStatus, read_connectors, resource_status
 from kafka.lag import Measure
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery.mirror_context import MirrorContext
 
@@ -133,11 +134,15 @@ def once(read: Callable[[], T]) -> Callable[[], T]:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The brokers with the addresses that they advertise, and the topics with their numbers of partitions."""
+    """The brokers with the addresses that they advertise, and the topics with their numbers of partitions.
+
+    `leaderless` are the partitions without a leader, each with the brokers of its replicas.
+    """
 
     cluster_id: str | None
     brokers: tuple[Broker, ...]
     topics: Mapping[str, int]
+    leaderless: Mapping[TopicPartition, tuple[int, ...]]
 
 
 class ClusterReadings:
@@ -184,10 +189,16 @@ def _connected(cluster: Cluster, within_s: float, *, debug: bool) -> Cluster:
 
 def _layout(cluster: Cluster) -> Layout:
     seen = cluster.admin.list_topics(timeout=CALL_DEADLINE_S)
+    topics = {name: topic.partitions for name, topic in seen.topics.items() if topic.error is None}
     return Layout(
         cluster_id=str(seen.cluster_id) if seen.cluster_id else None,
         brokers=tuple(Broker(one.id, str(one.host), int(one.port or 0)) for one in seen.brokers.values()),
-        topics={name: len(topic.partitions) for name, topic in seen.topics.items() if topic.error is None},
+        topics={name: len(partitions) for name, partitions in topics.items()},
+        leaderless={
+            tp: tuple(topics[tp.topic][tp.partition].replicas)
+            for tp, leader in connectivity.leaders(seen, topics).items()
+            if leader is None
+        },
     )
 
 

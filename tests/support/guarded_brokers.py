@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +38,7 @@ from sandbox.pki import KeyPair, common_name_only, issue, self_signed
 from sandbox.processes import HOST, Processes, free_ports
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools
+from tests.support.full_disk import SmallDisk, small_disk
 from tests.support.producers import RaisingProducer
 from tests.support.waiting import wait_until
 
@@ -75,6 +76,8 @@ class Guarded:
     processes: Processes
     ports: dict[tuple[str, int], int]
     authority: Authority
+    disk: SmallDisk | None = None
+    """That of the second broker, if it has one of its own."""
 
     def bootstrap(self, listener: str, node: int = 1) -> str:
         """Address of a listener of one broker."""
@@ -155,9 +158,8 @@ class Guarded:
             path = self.folder / f"{node}.properties"
             path.write_text(properties(self._broker(node)), encoding="utf-8")
             format_log = ["format", "-t", _CLUSTER_ID, "-c", str(path)]
-            subprocess.run(
-                self._java("kafka.tools.StorageTool", *format_log), check=True, capture_output=True, timeout=60
-            )
+            command = self._on_disk(node, self._java("kafka.tools.StorageTool", *format_log))
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
         for node in NODES:
             self.run(node)
         log = self.folder / "1.log"
@@ -165,7 +167,7 @@ class Guarded:
 
     def run(self, node: int) -> None:
         """Start one broker."""
-        command = self._java("kafka.Kafka", str(self.folder / f"{node}.properties"))
+        command = self._on_disk(node, self._java("kafka.Kafka", str(self.folder / f"{node}.properties")))
         environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         self.processes.start(f"kafka.{node}", command, environment, self.folder / f"{node}.log")
 
@@ -183,6 +185,9 @@ class Guarded:
         archive = ClassArchives(self.tools.java, self.tools.kafka_classes, lists=self.folder).existing(main, class_path)
         options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", logging, *archive]
         return [str(self.tools.java), *options, "-cp", class_path, main, *arguments]
+
+    def _on_disk(self, node: int, command: list[str]) -> list[str]:
+        return self.disk.command(*command) if self.disk and node == NODES[1] else command
 
     def _broker(self, node: int) -> dict[str, object]:
         controller = f"{HOST}:{self.ports['CONTROLLER', 1]}"
@@ -210,7 +215,7 @@ class Guarded:
             "listener.name.stale.ssl.keystore.location": str(self.folder / "stale.pem"),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",
-            "log.dirs": str(self.folder / f"{node}.data"),
+            "log.dirs": str(_data(self.folder, node)),
             "log.segment.bytes": 1_048_576,
             "log.initial.task.delay.ms": 1000,
             "log.retention.check.interval.ms": 1000,
@@ -229,15 +234,27 @@ class Guarded:
         return settings
 
 
+def _data(folder: Path, node: int) -> Path:
+    return folder / f"{node}.data"
+
+
 @contextmanager
-def running(tools: Tools) -> Iterator[Guarded]:
-    """The brokers, ready; stopped and removed at the end, whatever ends it."""
-    with tempfile.TemporaryDirectory(prefix="rt-inventory-guarded-") as name:
-        state = SandboxState(Path(name) / "state")
+def running(tools: Tools, disk_bytes: int | None = None) -> Iterator[Guarded]:
+    """The brokers, ready; stopped and removed at the end, whatever ends it.
+
+    With `disk_bytes` the second one's data is on a disk of that size.
+    """
+    with ExitStack() as held:
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="rt-inventory-guarded-")))
+        state = SandboxState(folder / "state")
         state.create()
+        disk = None
+        if disk_bytes is not None:
+            _data(folder, NODES[1]).mkdir()
+            disk = held.enter_context(small_disk(_data(folder, NODES[1]), disk_bytes))
         places = [*((listener, node) for listener in LISTENERS for node in NODES), ("CONTROLLER", 1), ("NOBODY", 2)]
         ports = dict(zip(places, free_ports(len(places)), strict=True))
-        guarded = Guarded(tools, Path(name), Processes(state), ports, Authority("guarded CA"))
+        guarded = Guarded(tools, folder, Processes(state), ports, Authority("guarded CA"), disk)
         try:
             guarded.start()
             yield guarded

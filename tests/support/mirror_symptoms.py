@@ -8,6 +8,7 @@ from contract.stack_outputs import ClusterOutputs, MirrorOutputs
 from contract.verification_request import Mirror, Request, Resource
 from kafka.connectivity import Broker
 from kafka.retention import NotCopied, RetentionLimits, until_deletion
+from kafka.topic_partition import TopicPartition
 from ops import verify
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.observations import (
@@ -223,6 +224,10 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
         seen(target=side("target", silent=((BROKER, "cannot be reached (Connection refused)"),))),
         "target es-tgt, broker 2", "stg:9093 answers, but broker 2 advertises stg-2.example:9094, which cannot",
         "on cluster es-tgt",
+    ),
+    "partition-without-leader": (
+        seen(target=side("target", leaderless={TopicPartition("items", 0): (3, 2), TopicPartition("shop", 1): (2,)})),
+        "target es-tgt", "items-0, shop-1 have no leader; replicas: brokers 2, 3", "its log and needs a larger volume",
     ),
     "certificate-near-expiry": (
         seen(source=side("source", certificates=(Certificate(what=BROKERS, ends=NOW + timedelta(days=14)),))),

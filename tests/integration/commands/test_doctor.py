@@ -7,7 +7,7 @@ pulumi-state-behind (test_break_glass.py sees it), fence-left-behind, source-sti
 (test_killed.py sees them), mirror-runs-behind-failover,
 groups-not-followed (a sandbox runs no pods), retention-overtakes-mirror, retention-overtook-mirror,
 source-topic-recreated, source-log-truncated, record-too-large, record-time-refused and orphan-remote-topic
-(test_lost_records.py sees them).
+(test_lost_records.py sees them), partition-without-leader (test_full_disk.py sees it).
 tests/unit/ops/test_doctor.py judges what their signs look like; test_operator_mirrors.py has a worker that crashed.
 """
 

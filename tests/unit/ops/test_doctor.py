@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from contract.verification_request import Resource
 from kafka import connectivity
 from ops.cli import app
-from ops.doctor import command, connect_probes, known_issues
+from ops.doctor import command, connect_probes, reference
 from ops.doctor.cluster_probes import DuplicateScan
 from ops.doctor.command import left_out
 from ops.doctor.diagnosis import diagnose
@@ -328,9 +328,9 @@ def test_what_a_limit_leaves_out_is_a_note() -> None:
 
 
 def test_the_page_lists_every_known_issue() -> None:
-    reported = known_issues.PATH.read_text(encoding="utf-8")
-    assert reported == known_issues.text(reported), (
-        "docs/doctor.md is out of date: run `venv/bin/python -m ops.doctor.known_issues`"
+    reported = reference.PATH.read_text(encoding="utf-8")
+    assert reported == reference.text(reported), (
+        "docs/doctor.md is out of date: run `venv/bin/python -m ops.doctor.reference`"
     )
     assert all(f"| `{name}` (" in reported for name in KNOWN_ISSUES)
 

@@ -26,6 +26,7 @@ class Counted:
         self.side = SimpleNamespace(role=role, alias=role, client_config={"bootstrap.servers": f"{role}:9094"})
         self.asked: list[str] = []
         self.error: Exception | None = None
+        self.leader = 1
         self.admin = SimpleNamespace(list_topics=self.list_topics)
 
     def connect(self, within_s: float) -> None:
@@ -39,8 +40,10 @@ class Counted:
 
     def list_topics(self, timeout: float) -> Any:
         self.asked.append("brokers and topics")
-        topic = SimpleNamespace(partitions={0: None}, error=None)
-        return SimpleNamespace(cluster_id=self.side.role, brokers={}, topics={"items": topic})
+        partition = SimpleNamespace(leader=self.leader, replicas=[2, 1])
+        topic = SimpleNamespace(partitions={0: partition}, error=None)
+        broker = SimpleNamespace(id=1, host="127.0.0.1", port=1)  # nobody listens
+        return SimpleNamespace(cluster_id=self.side.role, brokers={1: broker}, topics={"items": topic})
 
 
 @pytest.fixture
@@ -97,6 +100,20 @@ def test_a_cluster_that_is_unreachable_is_asked_nothing_else_and_is_a_finding(co
     assert counted["source"].asked == ["connect"]
     assert (found.unseen, found.target.topics) == ((), {"items": 1})
     assert issues_found(found)[0] == "source-unreachable"
+
+
+def test_a_partition_without_a_leader_is_seen_and_its_records_are_not_asked_for(
+    counted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_probes, "silent_brokers", lambda _: ())
+    scans: list[str] = []
+    monkeypatch.setattr(command, "find_duplicate_records", lambda *_: scans.append("duplicates"))
+    assert (command.collect(known(), {}, lambda _: None).target.leaderless, scans) == ({}, ["duplicates"])
+    counted["target"].leader = -1
+    found = command.collect(known(), {}, lambda _: None)
+    assert (found.source.leaderless, found.target.leaderless) == ({}, {("items", 0): (2, 1)})
+    assert scans == ["duplicates"]
+    assert "partition-without-leader" in issues_found(found)
 
 
 def test_a_resource_that_cannot_be_read_was_not_inspected(
