@@ -25,6 +25,7 @@ SHARED = ("bench", "pair", "lines")
 END_OF_THE_PAIR = "test_destroy.py"
 # Files of the pool that take longest: they come first, so that no lane is left with one at the end.
 LONGEST = (
+    "test_nemesis.py",
     "test_killed.py",
     "test_stories.py",
     "test_demo.py",
