@@ -106,7 +106,8 @@ class Soak:
             traffic: of the source, if it is more than the soak's.
             followed: whether a follower sets the groups on the target in place of MirrorMaker, as with `exactOffsets`.
             brokers_end: whether brokers are killed. One of Kafka 4.3 that starts again may abort a transaction that
-                it has acknowledged as committed (KAFKA-20734): its records are those of an aborted one.
+                it has acknowledged as committed, or commit one that it has acknowledged as aborted (KAFKA-20734): then
+                the log's markers are the truth.
         """
         self.clusters = clusters
         self.folder = folder
@@ -231,7 +232,7 @@ class Soak:
                 wrong.append(f"{_name(tp)}: the source lacks {missing} acknowledged records")
             read = self.sides[SOURCE].up_to(tp, part["cut"])
             if self._brokers_end:
-                ledger.revoke(tp, part["cut"], read, partial(self._log.up_to, tp, part["cut"]))
+                ledger.follow_markers(tp, part["cut"], read, partial(self._log.up_to, tp, part["cut"]))
             acknowledged, target, cut = self._logs(report, tp)
             if read != [entry for entry in acknowledged if entry[0] < cut]:
                 wrong.append(f"{_name(tp)}: a plain reading of the source differs from the acknowledgements")

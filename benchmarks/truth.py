@@ -42,6 +42,8 @@ class Ledger:
 
     revoked: int = 0
     """Number of committed records that a broker has aborted afterwards."""
+    restored: int = 0
+    """Number of aborted records that a broker has committed afterwards."""
 
     def add(self, tp: TopicPartition, offset: int | None, content: bytes, *, committed: bool = True) -> None:
         """Keep one acknowledged record whose transaction, if it had one, has ended."""
@@ -80,16 +82,25 @@ class Ledger:
         """Return what the source holds of a partition, in order, by the answers and by what `place` has found."""
         return sorted([*self.committed[tp], *self.unacknowledged[tp]])
 
-    def revoke(self, tp: TopicPartition, cut: int, given: Sequence[Entry], log: Callable[[], Sequence[Entry]]) -> None:
-        """Take for aborted what was acknowledged as committed, and what the log has but gives to nobody.
+    def follow_markers(
+        self, tp: TopicPartition, cut: int, given: Sequence[Entry], log: Callable[[], Sequence[Entry]]
+    ) -> None:
+        """Take records for committed or aborted as the log's markers say, where its broker has acknowledged the other.
 
         `given` is what a reader of committed records gets in front of the cut, `log` what one of all records does.
         """
-        missing = {entry for entry in list(self.committed[tp]) if entry[0] < cut} - {*given}
+        read = {*given}
+        missing = {entry for entry in list(self.committed[tp]) if entry[0] < cut} - read
         for entry in sorted(missing & {*log()}) if missing else ():
-            self.committed[tp].remove(entry)  # in place: producers add to it meanwhile
-            self.aborted[tp].append(entry)
+            self._move(entry, self.committed[tp], self.aborted[tp])
             self.revoked += 1
+        for entry in sorted(read.intersection(list(self.aborted[tp]))):
+            self._move(entry, self.aborted[tp], self.committed[tp])
+            self.restored += 1
+
+    def _move(self, entry: Entry, here: list[Entry], there: list[Entry]) -> None:
+        here.remove(entry)  # in place: producers add to it meanwhile
+        there.append(entry)
 
     def forget(self, topic: str) -> None:
         """The topic was deleted, and all its records with it."""

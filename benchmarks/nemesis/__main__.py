@@ -218,6 +218,7 @@ def ran(tools: Tools, seed: int, minutes: float, evidence: Path | None = None) -
             "acknowledged": soak.traffic.ledger.records,
             "timedOut": sum(map(len, traffic.ledger.timed_out.values())),
             "abortedByBroker": traffic.ledger.revoked,
+            "committedByBroker": traffic.ledger.restored,
             "unacknowledged": sum(map(len, traffic.ledger.unacknowledged.values())),
             "lost": _of_lasting_topics(row["lost"] for row in soak.rows),
             "skipped": _of_lasting_topics(row["skips"] for row in soak.rows),

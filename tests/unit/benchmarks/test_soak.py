@@ -120,10 +120,20 @@ def test_what_a_broker_aborts_after_its_acknowledgement_is_aborted_and_what_its_
         ledger.add(tp, offset, b"%d" % offset)
     given = [(0, b"0")]
     log = [(0, b"0"), (1, b"1"), (2, b"another")]
-    ledger.revoke(tp, 4, given, lambda: log)
+    ledger.follow_markers(tp, 4, given, lambda: log)
     assert ledger.revoked == 1
     assert ledger.aborted[tp] == [(1, b"1")]
     assert ledger.source(tp) == [(0, b"0"), (2, b"2"), (3, b"3"), (4, b"4")], "the log lacks two, one is not judged yet"
+
+
+def test_what_a_broker_commits_after_it_has_acknowledged_the_abort_is_committed() -> None:
+    ledger, tp = Ledger(), ("items", 0)
+    for offset in range(4):
+        ledger.add(tp, offset, b"%d" % offset, committed=offset not in (1, 2))
+    ledger.follow_markers(tp, 4, [(0, b"0"), (1, b"1"), (3, b"3")], list)
+    assert (ledger.restored, ledger.revoked) == (1, 0)
+    assert ledger.aborted[tp] == [(2, b"2")]
+    assert ledger.source(tp) == [(0, b"0"), (1, b"1"), (3, b"3")]
 
 
 def test_a_deleted_topic_has_no_acknowledged_records() -> None:
