@@ -14,12 +14,9 @@ from typing import Any
 import httpx
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from contract.documents import parse
-from ops.doctor.command import collect
-from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import Finding
 from tests.support.http_client import HTTP
-from tests.support.mirror_symptoms import context
+from tests.support.mirror_symptoms import inspected
 from tests.support.producers import RaisingProducer
 from tests.support.small_cluster import PASSWORD, USER, Kit, mirror_spec
 from tests.support.waiting import wait_until
@@ -83,11 +80,8 @@ class Patient:
             "limits": {},
         }
         environment = {"KUBECONFIG": str(self.kit.state.kubeconfig), "PASSWORD": PASSWORD}
-        request = parse(document, environment)
-        log = self.kit.state.log(self.kit.worker(NAME))
-        seen = collect(context(request), environment, lambda line: None, worker_logs=[log])
+        seen, findings = inspected(document, environment, [self.kit.state.log(self.kit.worker(NAME))])
         assert may_miss or not seen.unseen or seen.source.refusal, seen.unseen
-        findings = diagnose(seen, request.secrets)
         assert PASSWORD not in repr(findings) + repr(seen)
         return findings
 

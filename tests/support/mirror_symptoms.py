@@ -1,16 +1,21 @@
 """A mirror that is well, and the symptoms of each known issue; the texts are those of real workers of Kafka 4.3.1."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from contract.documents import parse
 from contract.stack_outputs import ClusterOutputs, MirrorOutputs
 from contract.verification_request import Mirror, Request, Resource
 from kafka.connectivity import Broker
 from kafka.retention import NotCopied, RetentionLimits, until_deletion
 from kafka.topic_partition import TopicPartition
 from ops import verify
+from ops.doctor.command import collect
 from ops.doctor.diagnosis import diagnose
+from ops.doctor.known_issues import Finding
 from ops.doctor.observations import (
     AssignedTasks,
     Certificate,
@@ -366,6 +371,15 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
         "topic mm2-offsets of the target", "cleanup.policy compact,delete", "--entity-name mm2-offsets --alter",
     ),
 }  # fmt: skip
+
+
+def inspected(
+    document: Any, environment: dict[str, str], worker_logs: Sequence[Path] = ()
+) -> tuple[Observations, list[Finding]]:
+    """What the doctor sees of the mirror of a request, and what it finds."""
+    request = parse(document, environment)
+    seen = collect(context(request), environment, lambda _: None, worker_logs=worker_logs)
+    return seen, diagnose(seen, request.secrets)
 
 
 def issues_found(one: Observations) -> list[str]:

@@ -27,15 +27,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ResourceType,
 )
 
-from contract.documents import parse
 from kafka import cluster
-from ops.doctor.command import collect
-from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import Finding
 from sandbox.control_plane import OPERATOR
 from sandbox.toolchain import Tools
 from tests.support.http_client import HTTP
-from tests.support.mirror_symptoms import context
+from tests.support.mirror_symptoms import inspected
 from tests.support.producers import RaisingProducer
 from tests.support.small_cluster import ALL_RIGHTS, USER, Kit, user_spec
 from tests.support.waiting import wait_until
@@ -288,11 +285,8 @@ def examined(brokers: Guarded, source: Mapping[str, Any], password: str) -> dict
         "mirror": {"name": "m", "topics": ["near"], "sync_group_offsets": False},
         "limits": {},
     }
-    environment = {"PASSWORD": password, "KEY": "unused"}
-    request = parse(document, environment)
-    seen = collect(context(request), environment, lambda line: None)
-    findings = [one for one in diagnose(seen, request.secrets) if one.trouble not in ("identity-loop", "missing-acls")]
-    return by_trouble(findings)
+    _, findings = inspected(document, {"PASSWORD": password, "KEY": "unused"})
+    return by_trouble([one for one in findings if one.trouble not in ("identity-loop", "missing-acls")])
 
 
 def test_a_broker_out_of_reach_at_its_advertised_address(brokers: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:

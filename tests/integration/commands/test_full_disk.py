@@ -15,14 +15,11 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from contract.documents import parse
-from ops.doctor.command import collect
-from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import Finding
 from ops.pulumi.process import explain_failure
 from sandbox.state import PROJECT
 from sandbox.toolchain import Tools
-from tests.support.mirror_symptoms import context
+from tests.support.mirror_symptoms import inspected
 from tests.support.waiting import wait_until
 
 from ...support import empty_project
@@ -133,10 +130,9 @@ def written(site: Site, topic: str, values: Sequence[bytes]) -> int:
 
 def findings(site: Site) -> dict[str, Finding]:
     """What the doctor finds, by its name; the user may only read."""
-    environment = {"PASSWORD": site.passwords["reader"]}
     request = site.request(topics=[TOPIC], name="m", sync_group_offsets=False)
-    seen = collect(context(parse(request, environment)), environment, lambda _: None)
-    return {one.trouble: one for one in diagnose(seen) if one.trouble != "missing-acls"}
+    _, found = inspected(request, {"PASSWORD": site.passwords["reader"]})
+    return {one.trouble: one for one in found if one.trouble != "missing-acls"}
 
 
 def test_a_broker_whose_disk_is_full_is_named_passes_no_verification_and_keeps_what_it_acknowledged(site: Site) -> None:
