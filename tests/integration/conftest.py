@@ -19,6 +19,7 @@ from sandbox.state import SandboxState
 from sandbox.toolchain import Tools, image_parts, locate
 from sandbox.toolchain.__main__ import ensure
 from sandbox.toolchain.paths import here
+from tests.support.waiting import at_most
 
 from ..support.images import Images
 from ..support.lines_of_business import EXAMPLE, SOURCE, TARGET, Lines
@@ -27,7 +28,7 @@ from ..support.running_sandbox import Pair, Sandbox
 from ..support.written_topics import PREFIX, TESTER, Bench, add_tester
 
 HERE = Path(__file__).parent
-STACK_UP_S = 420
+STACK_UP_S = at_most(420)
 # Examples are previewed and played while nothing is up whose names are theirs.
 FIRST = ("test_examples.py", "test_stories.py")
 # The search for passwords reads what all other tests left; the destruction ends the stacks that they share.

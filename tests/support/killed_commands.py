@@ -22,11 +22,11 @@ from sandbox.processes import end_processes
 from sandbox.state import PROJECT
 
 from .api_proxy import ApiServerProxy, Call, Match, Trap
-from .waiting import wait_until
+from .waiting import at_most, wait_until
 
 COMMAND, PULUMI, BOTH, API = "the command", "its Pulumi", "the command and its Pulumi", "the API server"
 AWAY_S = 2.0
-CAUGHT_S, ENDS_S, ORPHANS_END_S = 120, 240, 5.0
+CAUGHT_S, ENDS_S, ORPHANS_END_S = 120, at_most(240), 5.0
 _CANCEL = re.compile(r"pulumi cancel --yes -s \S+\w")
 
 
@@ -245,7 +245,7 @@ class Killer:
         found = _CANCEL.search(document["error"])
         assert found is not None
         done = subprocess.run(
-            found[0].split(), cwd=self.folder, env=dict(self.environment), capture_output=True, text=True, timeout=60
+            found[0].split(), cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=ENDS_S
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return True

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from .waiting import at_most
+
 ROOT = Path(__file__).parents[2]
-WITHIN_S = 300
+WITHIN_S = at_most(300)
 
 
 def make(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -8,8 +8,9 @@ from sandbox.state import PROJECT
 
 from .preloaded_commands import run_module
 from .running_sandbox import Sandbox
+from .waiting import at_most
 
-TIMEOUT_S = 240
+TIMEOUT_S = at_most(240)
 
 
 def run(sandbox: Sandbox, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from sandbox.state import PROJECT
 from . import records
 from .applications import Application
 from .running_sandbox import Pair, Sandbox
-from .waiting import wait_until
+from .waiting import at_most, lines, wait_until
 
 TOPIC = "items"
 DONE = re.compile(r"\[(\d+)/(\d+)\] (\w+): done in")
@@ -67,7 +66,7 @@ class Site:
                 if re.match(rf"\[\d+/\d+\] {step}: (?!done)", line):
                     act()
         stdout = (child.stdout.read() if child.stdout else "") or ""
-        assert child.wait(ENDS_S) == 0, f"{arguments}: {stdout}\n{''.join(said)}\n\n{self.sandbox.tails()}"
+        assert child.wait(at_most(ENDS_S)) == 0, f"{arguments}: {stdout}\n{''.join(said)}\n\n{self.sandbox.tails()}"
         document: dict[str, Any] = json.loads(stdout)
         return document
 
@@ -94,7 +93,7 @@ class Site:
                         child.send_signal(signal.SIGTERM)
                         ended = True
             stdout = (child.stdout.read() if child.stdout else "") or ""
-            code = child.wait(ENDS_S)
+            code = child.wait(at_most(ENDS_S))
             if not ended:
                 assert code == 0, f"{arguments} after {steps}: {stdout}\n\n{self.sandbox.tails()}"
                 return json.loads(stdout), steps
@@ -223,10 +222,5 @@ def running_again(site: Site) -> Iterator[None]:
 
 
 def _lines(child: "subprocess.Popen[str]") -> Iterator[str]:
-    """What a command says, line by line; one that does not end in time is killed."""
-    watchdog = threading.Timer(ENDS_S, child.kill)
-    watchdog.start()
-    try:
-        yield from child.stderr or ()
-    finally:
-        watchdog.cancel()
+    """What a command says, line by line; raises AssertionError if it does not end in time."""
+    return lines(child, child.stderr, f"the end of {child.args}", ENDS_S)

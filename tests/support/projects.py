@@ -14,8 +14,9 @@ from sandbox.pulumi import Pulumi, PulumiError
 from sandbox.state import PROJECT
 
 from .running_sandbox import Sandbox
+from .waiting import at_most
 
-UP_S, PREVIEW_S, UNPROTECT_S, DESTROY_S = 420, 120, 60, 300
+UP_S, PREVIEW_S, UNPROTECT_S, DESTROY_S = map(at_most, (420, 120, 60, 300))
 TESTER = "tester"
 _EVERYTHING = [
     {"type": "topic", "names": ["*"], "operations": ["Read", "Write", "Describe"]},

@@ -13,11 +13,13 @@ from monitoring.alerts.rendering import ALERTS, RUNBOOK_URL, STAGE, render
 from sandbox.toolchain import Tools
 from tests.support.alert_cases import CASES, HEALTHY, NAMED, Case, Fired
 
+from .waiting import at_most
+
 Document = dict[str, Any]
 PLAIN = render(None, STAGE, (), Thresholds(), (), RUNBOOK_URL)
 RULES = {"named": NAMED, "plain": PLAIN}
 HEALTHY_AT = "85m"
-PROMTOOL_S = 300
+PROMTOOL_S = at_most(300)
 # The settings name what is stopped: the rules of a stack leave it out.
 OF_PLAIN_ALONE = ("stopped after a failover",)
 _VALUE = re.compile(r"{{[^}]*\$value[^}]*}}")

@@ -32,7 +32,7 @@ from .api_proxy import ApiServerProxy
 from .killed_commands import Interruption, Killer
 from .projects import KEY, TESTER, Project
 from .running_sandbox import Sandbox
-from .waiting import wait_until
+from .waiting import at_most, wait_until
 
 SOURCE, TARGET, MIRROR, TOPIC = "dev", "stg", "mm2", "items"
 TOPICS = [TOPIC, "items.inventory", "store.inventory"]
@@ -272,7 +272,7 @@ class Site:
             env=dict(self.killer.environment),
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=at_most(240),
             check=False,
         )
         assert result.returncode == 0, result.stdout + result.stderr

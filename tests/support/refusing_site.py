@@ -23,6 +23,7 @@ from . import raw_commits, records
 from .guarded_brokers import Guarded
 from .preloaded_commands import run_module
 from .producers import RaisingProducer
+from .waiting import at_most
 
 ROOT = Path(__file__).parent.parent.parent
 RIGHTS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
@@ -91,7 +92,7 @@ class Site:
         """Run the job to its end."""
         began = time.monotonic()
         arguments, report, variables = self._prepared(request, {})
-        result = run_module("spark", arguments, ROOT, variables, 240)
+        result = run_module("spark", arguments, ROOT, variables, at_most(240))
         return self.ended(result.returncode, result.stdout, result.stderr, report, time.monotonic() - began)
 
     def _prepared(self, request: Any, environment: Mapping[str, str]) -> tuple[list[str], Path, dict[str, str]]:

@@ -14,6 +14,8 @@ from sandbox.pulumi import Pulumi
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools, locate
 
+from .waiting import at_most
+
 _TAIL_LINES = 25
 _TAIL_BYTES = 256 * 1024
 _REQUEST = "(org.apache.kafka.connect.runtime.rest.RestServer:"
@@ -75,9 +77,13 @@ class Sandbox:
         """Run kubectl, as the admin unless another kubeconfig is given."""
         files = f"--kubeconfig={kubeconfig or self.kubeconfig}", f"--cache-dir={self.kubectl_cache}"
         command = [str(self.tools.kubectl), *files, *args]
-        result = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120, check=False)
+        result = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=at_most(120), check=False)
         assert not check or result.returncode == 0, f"kubectl {' '.join(args)}: {result.stderr}"
         return result
+
+    def wait_ready(self, namespace: str, name: str, within_s: float = 60) -> None:
+        """Wait until an object is Ready, for example `wait_ready("rt-inventory-stg", "kafkamirrormaker2/mm2")`."""
+        self.kubectl("wait", "-n", namespace, name, "--for=condition=Ready", f"--timeout={at_most(within_s):.0f}s")
 
     def get(self, *args: str) -> dict[str, Any]:
         """A Kubernetes object or list, for example `get("kafka", "-n", "rt-inventory-dev", "rt-inventory-dev")`.

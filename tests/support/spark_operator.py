@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .running_sandbox import Sandbox
-from .waiting import wait_until
+from .waiting import at_most, wait_until
 
 MODULE = "github.com/kubeflow/spark-operator/v2@v2.3.0"  # a Go module that holds its definitions
 
@@ -17,7 +17,7 @@ MODULE = "github.com/kubeflow/spark-operator/v2@v2.3.0"  # a Go module that hold
 def spark_definitions(sandbox: Sandbox, folder: Path) -> Iterator[None]:
     """Let the API server serve the kinds of the Spark operator; `folder` is an empty one."""
     command = ["go", "mod", "download", "-json", MODULE]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=at_most(300), check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     with definitions(sandbox, str(Path(json.loads(result.stdout)["Dir"]) / "config" / "crd" / "bases")):
         yield

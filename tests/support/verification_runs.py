@@ -12,8 +12,9 @@ from typing import Any
 from sandbox.state import PROJECT
 
 from .preloaded_commands import run_module
+from .waiting import at_most
 
-JOB_WITHIN_S = 600
+JOB_WITHIN_S = at_most(600)
 
 
 @dataclass

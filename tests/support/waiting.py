@@ -4,11 +4,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import IO, Any
 
 PATIENCE = 3.0
 PROGRESS_S = 10.0
+
+
+def at_most(seconds: float) -> float:
+    """The deadline, in seconds, of a command that takes so long at most on a machine without other load."""
+    return seconds * PATIENCE
 
 
 def wait_until(
@@ -35,7 +40,7 @@ def wait_until(
     """
     began = time.monotonic()
     progress_at = began + PROGRESS_S
-    end = began + deadline_s * PATIENCE
+    end = began + at_most(deadline_s)
     while True:
         asked = time.monotonic()
         if answer := condition():
@@ -43,7 +48,7 @@ def wait_until(
         now = time.monotonic()
         assert now < end, f"waited {now - began:.0f} s for: {what}. {otherwise()}".rstrip()
         if now >= progress_at:
-            sys.stderr.write(f"waiting for: {what} ({now - began:.0f} s of {deadline_s * PATIENCE:.0f} s)\n")
+            sys.stderr.write(f"waiting for: {what} ({now - began:.0f} s of {at_most(deadline_s):.0f} s)\n")
             progress_at += PROGRESS_S
         time.sleep(max(every_s, 2 * (now - asked)))
 
@@ -55,13 +60,34 @@ def wait_for_line(process: "subprocess.Popen[str]", part: str, deadline_s: float
         AssertionError: The process ended without such a line; the message has what it printed.
     """
     printed: list[str] = []
-    watchdog = threading.Timer(deadline_s * PATIENCE, process.kill)
+    for line in lines(process, process.stdout, f"a line with {part!r}", deadline_s):
+        printed.append(line)
+        if part in line:
+            return
+    raise AssertionError(f"the process ended without a line with {part!r}: {''.join(printed)}")
+
+
+def lines(
+    process: "subprocess.Popen[str]", stream: IO[str] | None, what: str, deadline_s: float = 60.0
+) -> Iterator[str]:
+    """Yield what a process writes to one of its pipes, line by line. It is killed `PATIENCE` times `deadline_s` later.
+
+    Raises:
+        AssertionError: It was killed; the message says what was waited for, and has what it wrote.
+    """
+    written: list[str] = []
+    late = threading.Event()
+
+    def kill() -> None:
+        late.set()
+        process.kill()
+
+    watchdog = threading.Timer(at_most(deadline_s), kill)
     watchdog.start()
     try:
-        for line in process.stdout or ():
-            printed.append(line)
-            if part in line:
-                return
+        for line in stream or ():
+            written.append(line)
+            yield line
     finally:
         watchdog.cancel()
-    raise AssertionError(f"waited up to {deadline_s * PATIENCE:.0f} s for a line with {part!r}: {''.join(printed)}")
+    assert not late.is_set(), f"waited {at_most(deadline_s):.0f} s for {what}: {''.join(written)}"

@@ -223,7 +223,7 @@ def add_tester(
                   "authorization": {"type": "simple", "acls": acls}}},
     ]  # fmt: skip
     sandbox.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    sandbox.kubectl("wait", "-n", namespace, f"kafkauser/{TESTER}", "--for=condition=Ready", "--timeout=60s")
+    sandbox.wait_ready(namespace, f"kafkauser/{TESTER}")
     return password
 
 

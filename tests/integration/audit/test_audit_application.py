@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from sandbox.state import PROJECT
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support.pulumi_engine import target
 from ...support.running_sandbox import Sandbox
 from ...support.spark_operator import spark_definitions
 
 NAMESPACE, NAME, KIND = "audit-application", "mm2-audit", "sparkapplications.sparkoperator.k8s.io"
-UP_S = 300
+UP_S = at_most(300)
 PROGRAM = """\
 import json
 import pulumi

@@ -12,10 +12,11 @@ from benchmarks.nemesis.traffic import GROUP_KINDS, RECREATED_GROUP
 from benchmarks.traffic import GROUPS
 from sandbox.state import PROJECT
 from sandbox.toolchain import pins
+from tests.support.waiting import at_most
 
 SEEDS = (1, 2, 3, 4, 5)
 TODAY = int(f"{datetime.now(UTC):%Y%m%d}")
-ENDS_S = 1800
+ENDS_S = at_most(900)
 
 
 @pytest.mark.sandbox

@@ -20,7 +20,7 @@ from ops.pulumi.process import explain_failure
 from sandbox.state import PROJECT
 from sandbox.toolchain import Tools
 from tests.support.mirror_symptoms import inspected
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support import empty_project
 from ...support import guarded_brokers as guarded
@@ -28,7 +28,7 @@ from ...support.full_disk import FOLDER, REASON, small_disk
 from ...support.refusing_site import EVERYTHING, Site
 from ...support.running_sandbox import environment_beside
 
-ENDS_S = 300
+ENDS_S = at_most(300)
 FULL = "No space left on device"
 BYTES = 4 * 1024 * 1024
 BROKER_BYTES, RECORDS, RECORD_BYTES, GIVEN_UP_S = 8 * 1024 * 1024, 250, 60_000, 10

@@ -4,8 +4,9 @@ import os
 import subprocess
 
 from tests.support.readme_commands import README, RUN_ELSEWHERE, commands
+from tests.support.waiting import at_most
 
-DEADLINE_S = 600
+DEADLINE_S = at_most(600)
 
 
 def test_every_command_of_the_readme_succeeds(sandbox, pair) -> None:

@@ -6,12 +6,13 @@ import subprocess
 import pytest
 
 from tests.support.runbook_commands import RUNBOOK, read_only
+from tests.support.waiting import at_most
 
 from ...support.ops_commands import ops
 from ...support.running_sandbox import Pair, Sandbox
 
 TOPIC, GROUP = "items", "test-runbook"
-SECONDS = 120
+SECONDS = at_most(120)
 # Others run it in every run: with a source that is lost (test_recovery.py), and dry (the pipelines' drill).
 OF_A_LOST_SOURCE = "venv/bin/python -m ops failover --to stg --unplanned --dry-run"
 

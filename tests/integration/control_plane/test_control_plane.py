@@ -19,7 +19,7 @@ from sandbox.processes import marked
 from sandbox.pulumi import Pulumi
 from sandbox.state import PROJECT, SandboxState
 from sandbox.toolchain import Tools
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support.running_sandbox import Sandbox
 
@@ -256,7 +256,7 @@ def test_the_shell_environment_makes_plain_kubectl_and_pulumi_use_the_sandbox(sa
     exports = command(sandbox.state, "env").stdout
     script = f"{exports}\nkubectl get namespace default -o name && pulumi version && pulumi whoami -v"
     answer = subprocess.run(
-        ["bash", "-euc", script], cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-euc", script], cwd=PROJECT, capture_output=True, text=True, timeout=at_most(60), check=False
     )
     assert answer.returncode == 0, answer.stderr
     assert "namespace/default" in answer.stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.toolchain import locate
+from tests.support.waiting import at_most
 
 from ...support.running_sandbox import environment_beside
 
@@ -44,7 +45,9 @@ def pulumi(tmp_path: Path) -> Pulumi:
     def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "__main__.py").write_text(program, encoding="utf-8")
         command = [str(locate().pulumi), *arguments, "--non-interactive"]
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=at_most(120), check=False
+        )
 
     assert run("", "stack", "init", "dev").returncode == 0
     return run

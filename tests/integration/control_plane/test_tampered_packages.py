@@ -17,6 +17,7 @@ from sandbox.toolchain.paths import ToolchainPaths
 from sandbox.toolchain.steps import Step
 from tests.support import package_server
 from tests.support.package_server import PackageServer, wheel
+from tests.support.waiting import at_most
 
 RUNS = "import pathlib; pathlib.Path('ran').touch()"
 
@@ -93,7 +94,7 @@ def install(image: str, paths: ToolchainPaths, target: Path) -> subprocess.Compl
     command = " && ".join(part for part in parts if part.split()[0] not in ("ln", "useradd"))
     environment = {**paths.environ, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PIP_TARGET": str(target)}
     words = ["sh", "-euc", command.replace(f"/opt/{image}/pins", str(paths.project))]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=at_most(60), check=False)
 
 
 @pytest.mark.parametrize("image", ["demo-clients", "follower", "verification"])

@@ -16,9 +16,9 @@ from sandbox.processes import Processes, marked
 from sandbox.pulumi import Pulumi
 from sandbox.state import PROJECT, SandboxState
 from sandbox.toolchain import locate
-from tests.support.waiting import wait_for_line
+from tests.support.waiting import at_most, wait_for_line
 
-DEMO_S = 900
+DEMO_S = at_most(900)
 RESIDENT_LIMIT_MIB = 6 * 1024
 
 
@@ -48,7 +48,7 @@ def run(state: SandboxState, *words: str) -> str:
     """Run a command of the demo's text in its sandbox, which must succeed; return what it showed."""
     command = [sys.executable, "-m", *words]
     result = subprocess.run(
-        command, cwd=PROJECT, env=shell(state), capture_output=True, text=True, timeout=300, check=False
+        command, cwd=PROJECT, env=shell(state), capture_output=True, text=True, timeout=at_most(300), check=False
     )
     assert result.returncode == 0, f"{words}: {result.stdout}{result.stderr}"
     return result.stdout
@@ -103,7 +103,7 @@ def test_a_terminated_demo_leaves_nothing_running(state: SandboxState) -> None:
     wait_for_line(demo, "sandbox up", 120)
     time.sleep(5)  # somewhere inside `pulumi up -s dev`
     demo.send_signal(signal.SIGTERM)
-    shown = demo.communicate(timeout=120)[0]
+    shown = demo.communicate(timeout=at_most(120))[0]
     assert demo.returncode == 143, shown
     assert not marked(state)
     assert list(state.logs.glob("*.log"))
@@ -114,7 +114,7 @@ def test_a_demo_beside_a_running_sandbox_is_refused_and_harms_nothing(state: San
     Processes(state).start("kafka.a.b.0", ["sleep", "60"], {"PATH": os.environ["PATH"]}, state.log("sleep"))
     command = [sys.executable, "-m", "sandbox", "demo"]
     result = subprocess.run(
-        command, cwd=PROJECT, env=environment(state), capture_output=True, text=True, timeout=60, check=False
+        command, cwd=PROJECT, env=environment(state), capture_output=True, text=True, timeout=at_most(60), check=False
     )
     assert result.returncode == 2
     assert "must not be of a running sandbox" in result.stderr

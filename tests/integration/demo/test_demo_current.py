@@ -15,11 +15,11 @@ from sandbox.demo.current import FOLDER_VARIABLE
 from sandbox.demo.kubernetes import NAMESPACES
 from sandbox.state import ENVIRONMENT_VARIABLE, PROJECT, read_json, write_private
 from sandbox.toolchain import Tools
-from tests.support.waiting import wait_for_line
+from tests.support.waiting import at_most, wait_for_line
 
 from ...support.running_sandbox import Sandbox
 
-DEMO_S, REFUSED_S = 900, 60
+DEMO_S, REFUSED_S = at_most(900), at_most(60)
 CONTEXT = "somebodys-cluster"
 
 
@@ -126,7 +126,7 @@ def test_a_demo_that_is_interrupted_says_what_is_left_which_can_be_removed(user:
     )
     wait_for_line(demo, "for Kafka rt-inventory-dev", 180)
     demo.send_signal(signal.SIGTERM)
-    shown = " ".join(demo.communicate(timeout=180)[0].split())
+    shown = " ".join(demo.communicate(timeout=at_most(180))[0].split())
     assert demo.returncode == 143, shown
     left = f"A demo is still there: namespace {NAMESPACES['dev']} in context {CONTEXT}"
     assert left in shown

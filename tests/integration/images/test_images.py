@@ -14,13 +14,14 @@ import pytest
 
 from contract.check_names import CHECK_NAMES
 from spark.comparison.comparer import ABOVE
+from tests.support.waiting import at_most
 
 from ...support.images import REGISTRY, USER, Image, Images, Mount
 from ...support.ops_commands import ops
 from ...support.running_sandbox import Pair, Sandbox
 
 TOPIC, RECORDS = "items", 300
-RUN_S = 300
+RUN_S = at_most(300)
 REQUEST, REPORTS = "/etc/verification/request.json", "/reports"
 OWN = ("opt/demo-clients", "opt/verification", "opt/mirror")
 
@@ -78,7 +79,7 @@ def test_a_container_has_neither_a_name_nor_a_right_nor_a_place_to_write(images:
         'id -u; id -g; grep -E "^(CapPrm|CapEff|NoNewPrivs)" /proc/self/status; touch /opt/x; echo $?; whoami; echo $?'
     )
     command = images.demo_clients.command("-c", shown, entrypoint=["sh"])
-    result = subprocess.run(command, env={}, capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run(command, env={}, capture_output=True, text=True, timeout=at_most(60), check=True)
     none = "0" * 16
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert lines == [str(USER), "0", f"CapPrm: {none}", f"CapEff: {none}", "NoNewPrivs: 1", "1", "1"], result.stderr

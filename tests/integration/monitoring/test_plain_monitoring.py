@@ -12,6 +12,7 @@ from ops.cli import app
 from sandbox.state import PROJECT
 from sandbox.toolchain import Tools
 from settings.monitoring import Slack
+from tests.support.waiting import at_most
 
 EXAMPLE = PROJECT / "examples" / "monitored"
 TARGETS = {
@@ -19,7 +20,7 @@ TARGETS = {
     "workers": {"mm2": ["127.0.0.1:9405"]},
     "operator": ["127.0.0.1:8080"],
 }
-SECONDS = 60
+SECONDS = at_most(60)
 
 
 @pytest.fixture(scope="module")

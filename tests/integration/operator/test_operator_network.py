@@ -16,7 +16,7 @@ from sandbox.state import PROJECT, read_json
 from tests.support.producers import RaisingProducer
 from tests.support.running_sandbox import Sandbox
 from tests.support.small_cluster import USER, Kit, Object, kafka_spec, mirror_spec
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 MIRROR, TOPIC = "far", "mirrored"
 LATENCY_MS, ASKED = 300, 5
@@ -87,7 +87,7 @@ def test_a_running_cluster_moves_behind_a_network_and_keeps_its_address(kit: Kit
     command = [sys.executable, "-m", "sandbox", "network", "--latency", "0ms"]
     environment = {**os.environ, "RT_INVENTORY_SANDBOX": str(kit.state.path)}
     done = subprocess.run(
-        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=240, check=False
+        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=at_most(240), check=False
     )
     assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "network: healthy")
     assert kit.listener("external")["bootstrapServers"] == address

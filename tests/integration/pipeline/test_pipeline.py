@@ -14,6 +14,7 @@ import yaml
 
 from tests.support.make_targets import ROOT, make
 from tests.support.token_issuer import issuer
+from tests.support.waiting import at_most
 
 from ...support.ops_commands import ops
 from ...support.projects import output_of
@@ -77,7 +78,7 @@ def seen_by(sandbox: Sandbox, identity: Mapping[str, str], *command: str) -> str
         env=own,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=at_most(200),
         check=False,
     )
     assert result.returncode == 0, output_of(result)
@@ -187,5 +188,7 @@ def test_what_could_not_be_done_is_reported_in_the_summary_too(
 
 def test_the_kubeconfig_lets_the_job_in_by_its_own_identity(sandbox: Sandbox, reader: dict[str, str]) -> None:
     command = [str(sandbox.tools.kubectl), "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"]
-    who = subprocess.run(command, env={**os.environ, **reader}, capture_output=True, text=True, timeout=60, check=False)
+    who = subprocess.run(
+        command, env={**os.environ, **reader}, capture_output=True, text=True, timeout=at_most(60), check=False
+    )
     assert who.stdout == f"system:serviceaccount:default:{JOB}", who.stderr

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from sandbox.toolchain import optional_tools
 from sandbox.toolchain.paths import here
+from tests.support.waiting import at_most
 
 ROOT = Path(__file__).parents[3]
 # Its own checks alone: what shellcheck and pyflakes would add depends on the machine.
@@ -13,7 +14,7 @@ ALONE = ("-shellcheck=", "-pyflakes=", "-no-color")
 
 def lint(*files: Path) -> subprocess.CompletedProcess[str]:
     command = [optional_tools.actionlint_program(here()), *ALONE, *map(str, files)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=at_most(60), check=False)
 
 
 def test_the_linter_finds_nothing() -> None:

@@ -12,10 +12,11 @@ from confluent_kafka.admin import AdminClient
 
 from sandbox.state import PROJECT
 from settings.mirrors import SWITCH_VARIABLE
+from tests.support.waiting import at_most
 
 from ...support.running_sandbox import Pair, Sandbox
 
-SECONDS = 420
+SECONDS = at_most(420)
 NAMESPACE, SECRET = "rt-inventory-stg", "mm2-clients"
 
 
@@ -33,7 +34,7 @@ def java_topics(sandbox: Sandbox, folder: Path, found: dict[str, str]) -> list[s
     command = [str(sandbox.tools.java), "-cp", libs, "org.apache.kafka.tools.TopicCommand", "--list"]
     command += ["--bootstrap-server", found["bootstrapServers"], "--command-config", str(file)]
     environment = {key: value for key, value in os.environ.items() if key != "CLASSPATH"}
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90, check=False)
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=at_most(90), check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout.splitlines()
 

@@ -14,14 +14,14 @@ import pytest
 import yaml
 
 from sandbox.state import PROJECT
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support import records
 from ...support.ops_commands import ops
 from ...support.pair_at_work import TOPIC, Site, at_work, running_again
 from ...support.running_sandbox import Pair, Sandbox
 
-ENDS_S, STOPPED_S = 420, 60
+ENDS_S, STOPPED_S = at_most(420), 60
 GROUP, FAILBACK = "break-glass-app", ("failback", "--to", "dev")
 NAMESPACE, CLIENTS, COPY = "rt-inventory-stg", "mm2-clients", "mm2-break-glass"
 NOWHERE = "s3://lost-with-its-region?region=eu-central-1&endpoint=127.0.0.1:1&disableSSL=true&s3ForcePathStyle=true"

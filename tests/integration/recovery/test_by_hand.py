@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 import yaml
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support import records
 from ...support.killed_commands import Interruption, change_of
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.nightly
 
 SWITCH_KILLED = Interruption(step="switch", at=change_of("kafkausers/"), passed=True)
 JOURNAL = "mm2-failover"
-UP_S, BACK_S, COPIED_S = 400, 120, 90
+UP_S, BACK_S, COPIED_S = at_most(400), 120, 90
 
 
 @pytest.fixture(scope="module")

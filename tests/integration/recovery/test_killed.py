@@ -19,7 +19,7 @@ from ops.errors import OpsError
 from ops.recovery import fencing
 from ops.recovery.operation import NOTHING_CHANGED, UNDER_WAY
 from ops.recovery.target_fence import TARGET_FENCED
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support import records
 from ...support.killed_commands import (
@@ -55,7 +55,7 @@ HOUR_AHEAD, HOUR_BEHIND = another_machine(ahead_s=3600), another_machine(ahead_s
 NOTHING_WRITTEN, VERIFYING, GROUP_SET = "nothing written for", r"^  \S", "^  group "
 USERS, COPY, CLIENTS, ANY_MIRROR = "kafkausers/", "secrets/mm2-break-glass", "secrets/mm2-clients", "kafkamirrormaker2s"
 FENCE_GOES_UP, FENCE_GOES_DOWN = change_of(USERS), change_of(USERS)
-ENDS_S, REFUSED_S = 400, 60
+ENDS_S, REFUSED_S = at_most(400), 60
 
 UNCLEAN = "unclean.leader.election.enable"
 TOPIC_CHANGES = change_of("kafkatopics", by_pulumi=True)

@@ -11,7 +11,7 @@ import pytest
 
 from sandbox import network
 from sandbox.network import Conditions
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support.packet_loss import packet_filter
 from ...support.projects import KEY
@@ -28,7 +28,7 @@ does not see the length of the line and would lose no rate by its own."""
 LOST_PERCENT = 1
 CUT = Conditions(cut=True)
 CUT_S, SHORT_DRAIN_S = 20.0, 15.0
-ENDS_S = 600.0
+ENDS_S = at_most(600)
 """Connect may leave the tasks of a worker that was cut off from its group to nobody for five minutes, if there is no
 other (scheduled.rebalance.max.delay.ms)."""
 

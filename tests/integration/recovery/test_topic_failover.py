@@ -16,7 +16,7 @@ import yaml
 from confluent_kafka import KafkaError, Producer
 from kubernetes import client, config
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support import records
 from ...support.killed_commands import Interruption
@@ -101,7 +101,7 @@ def preview(site: Site) -> "subprocess.CompletedProcess[str]":
         env=site.project.sandbox.environment(),
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=at_most(400),
         check=False,
     )
 
@@ -126,7 +126,7 @@ def test_no_state_holds_the_password_in_plain_text(site: Site) -> None:
     project = site.project
     password = given(project)["password"]
     for stack in (SOURCE, TARGET):
-        assert password not in output_of(project.run(stack, "stack", "export", timeout_s=60))
+        assert password not in output_of(project.run(stack, "stack", "export", timeout_s=at_most(60)))
 
 
 @pytest.mark.nightly

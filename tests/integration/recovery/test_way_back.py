@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 from examples.__main__ import INTERVALS
 from ops.recovery.connector_offsets import alter
 from tests.support.runbook_commands import exchange_roles
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support import records
 from ...support.projects import KEY, Document, Project
@@ -151,7 +151,7 @@ def test_after_roles_are_exchanged_a_source_that_was_rebuilt_empty_is_filled_ane
     exchange_roles(project.config[SOURCE], project.config[TARGET])
     applications = {"clients": {"source": APPLICATION, "target": APPLICATION}}  # the default pair names its own
     project.entry(SOURCE, "mirrors", "home").update(INTERVALS | applications)
-    project.run(TARGET, "state", "unprotect", "--all", "--yes", timeout_s=60)
+    project.run(TARGET, "state", "unprotect", "--all", "--yes", timeout_s=at_most(60))
     project.up(TARGET)
     project.up(SOURCE)
     for stack in (SOURCE, TARGET):

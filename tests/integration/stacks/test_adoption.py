@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.waiting import at_most
+
 from ...support.ops_commands import run
 from ...support.running_sandbox import Pair, Sandbox
 
@@ -150,9 +152,7 @@ def mirror(source: str, target: str) -> dict[str, object]:
 
 def wait(sandbox: Sandbox, name: str) -> None:
     kind, name = name.split("/")
-    sandbox.kubectl(
-        "wait", f"{kind}.kafka.strimzi.io/{name}", "-n", NAMESPACE, "--for=condition=Ready", f"--timeout={READY_S}s"
-    )
+    sandbox.wait_ready(NAMESPACE, f"{kind}.kafka.strimzi.io/{name}", READY_S)
 
 
 def generations(sandbox: Sandbox) -> dict[str, int]:
@@ -213,5 +213,5 @@ def ops(sandbox: Sandbox, *arguments: str) -> subprocess.CompletedProcess[str]:
 def pulumi(sandbox: Sandbox, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = ["pulumi", "-C", str(folder), *arguments]
     return subprocess.run(
-        command, cwd=ROOT, env=sandbox.environment(), capture_output=True, text=True, timeout=300, check=False
+        command, cwd=ROOT, env=sandbox.environment(), capture_output=True, text=True, timeout=at_most(300), check=False
     )

@@ -3,10 +3,12 @@
 import re
 from typing import Any
 
+from tests.support.waiting import at_most
+
 from ...support.ops_commands import ops
 from ...support.running_sandbox import Pair, Sandbox
 
-UNPROTECT_S, DESTROY_S = 60, 300
+UNPROTECT_S, DESTROY_S = at_most(60), at_most(300)
 DELETED = re.compile(r" deleted \(\d")  # as the engine ends the line of a resource that is gone
 
 

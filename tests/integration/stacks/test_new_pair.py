@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sandbox.state import PROJECT
 from tests.support.stack_files import SALT, as_pulumi_writes
+from tests.support.waiting import at_most
 
 from ...support.projects import PREVIEW_S, output_of
 from ...support.running_sandbox import Sandbox, environment_beside
@@ -60,7 +61,7 @@ def new(folder: Path, *more: str) -> dict[str, list[str]]:
     """Write the pair and return what the command prints."""
     command = [sys.executable, "-m", "ops", "new", str(folder), *ANSWERS, *HOSTS, *more, "--json"]
     result = subprocess.run(
-        command, cwd=PROJECT, env=dict(os.environ), capture_output=True, text=True, timeout=60, check=False
+        command, cwd=PROJECT, env=dict(os.environ), capture_output=True, text=True, timeout=at_most(60), check=False
     )
     assert result.returncode == 0, output_of(result)
     document: dict[str, list[str]] = json.loads(result.stdout)

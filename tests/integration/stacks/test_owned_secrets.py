@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sandbox.state import PROJECT
+from tests.support.waiting import at_most
 
 from ...support.running_sandbox import Sandbox
 
@@ -45,7 +46,7 @@ def pulumi(sandbox: Sandbox, tmp_path: Path) -> Any:
     def pulumi(*arguments: str) -> CompletedProcess[str]:
         command = ["pulumi", "-C", str(tmp_path), *arguments, "--non-interactive"]
         environment = {**sandbox.environment(), "PYTHONPATH": str(PROJECT)}
-        return run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        return run(command, env=environment, capture_output=True, text=True, timeout=at_most(300), check=False)
 
     assert pulumi("stack", "select", "--create", "one").returncode == 0
     yield pulumi

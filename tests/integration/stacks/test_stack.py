@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from sandbox.state import PROJECT
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support.projects import unchanged
 from ...support.running_sandbox import Pair, Sandbox
 
-SECONDS = 400
+SECONDS = at_most(400)
 
 
 def stack_file(folder: Path, based_on: str, **changes: Any) -> Path:

@@ -11,7 +11,7 @@ from subprocess import CompletedProcess, run
 import pytest
 
 from sandbox.state import PROJECT
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support.running_sandbox import Sandbox
 
@@ -69,7 +69,7 @@ def pulumi(sandbox: Sandbox, tmp_path: Path) -> Iterator[Pulumi]:
     def pulumi(*arguments: str) -> CompletedProcess[str]:
         command = ["pulumi", "-C", str(tmp_path), *arguments, "--non-interactive"]
         environment = {**sandbox.environment(), "PYTHONPATH": str(PROJECT)}
-        return run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        return run(command, env=environment, capture_output=True, text=True, timeout=at_most(300), check=False)
 
     sandbox.kubectl("create", "-f", "-", stdin=json.dumps(DEFINITION))
     try:

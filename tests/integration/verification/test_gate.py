@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from sandbox.state import PROJECT
-from tests.support.waiting import wait_until
+from tests.support.waiting import at_most, wait_until
 
 from ...support.ops_commands import ops
 from ...support.running_sandbox import Pair, Sandbox
 
-UP_S = 400
+UP_S = at_most(400)
 RECORDS = 300
 
 
@@ -28,9 +28,7 @@ def worker(sandbox: Sandbox, pair: Pair) -> Iterator[str]:
 def release(sandbox: Sandbox, worker: str) -> None:
     sandbox.processes.release(worker)
     wait_until("the worker runs again", lambda: sandbox.processes.alive(worker), 60)
-    sandbox.kubectl(
-        "wait", "-n", "rt-inventory-stg", "kafkamirrormaker2/mm2", "--for=condition=Ready", "--timeout=120s"
-    )
+    sandbox.wait_ready("rt-inventory-stg", "kafkamirrormaker2/mm2", 100)
 
 
 def up(sandbox: Sandbox, stack_file: Path) -> subprocess.CompletedProcess[str]:

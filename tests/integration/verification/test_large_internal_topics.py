@@ -10,6 +10,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from sandbox.state import PROJECT
 from sandbox.toolchain import Tools
+from tests.support.waiting import at_most
 
 from ...support import guarded_brokers as guarded
 from ...support import internal_topics as internal
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.nightly]
 
 RECORDS, HELD_MAX_MIB = 10_000_000, 100
 """Records, and what a process may need for them beside what it needs for a few; they take more than 500 MiB."""
-POLLED_EVERY, WRITTEN_WITHIN_S, READ_WITHIN_S = 10_000, 120, 240
+POLLED_EVERY, WRITTEN_WITHIN_S, READ_WITHIN_S = 10_000, 120, at_most(240)
 MADE = {
     internal.CHECKPOINTS: internal.checkpoint,
     internal.SYNCS.name: internal.sync,

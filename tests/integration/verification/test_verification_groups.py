@@ -192,7 +192,7 @@ def reader(sandbox: Sandbox, pair: Pair) -> Iterator[str]:
                   "authorization": {"type": "simple", "acls": acls}}},
     ]  # fmt: skip
     sandbox.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    sandbox.kubectl("wait", "-n", namespace, f"kafkauser/{READER}", "--for=condition=Ready", "--timeout=60s")
+    sandbox.wait_ready(namespace, f"kafkauser/{READER}")
     yield password
     sandbox.kubectl("delete", f"kafkauser/{READER}", f"secret/{reference['name']}", "-n", namespace)
 
@@ -219,9 +219,7 @@ def held(sandbox: Sandbox, bench: Bench, running: dict[str, Any]) -> Iterator[No
     yield
     sandbox.processes.release(name)
     wait_until("the worker runs again", lambda: sandbox.processes.alive(name), 60)
-    sandbox.kubectl(
-        "wait", "-n", "rt-inventory-stg", "kafkamirrormaker2/mm2", "--for=condition=Ready", "--timeout=120s"
-    )
+    sandbox.wait_ready("rt-inventory-stg", "kafkamirrormaker2/mm2", 100)
 
 
 def checkpoint(group: str, partition: int, upstream: int, downstream: int) -> tuple[bytes, bytes]:

@@ -26,7 +26,7 @@ from sandbox.toolchain import Tools
 from ...support import guarded_brokers as guarded
 from ...support.guarded_brokers import Authority
 from ...support.refusing_site import EVERYTHING, OFFSETS, TOO_LONG, Ended, Site, prepared
-from ...support.waiting import wait_until
+from ...support.waiting import at_most, wait_until
 
 SOON_S = 90.0
 AT_ONCE = 8
@@ -328,7 +328,7 @@ def hung(tools: Tools, folder: Path) -> Ended:
         try:
             _until_comparing(process)
             os.kill(site.brokers.pid(2), signal.SIGSTOP)
-            out, errors = process.communicate(timeout=200)
+            out, errors = process.communicate(timeout=at_most(200))
         finally:
             os.kill(site.brokers.pid(2), signal.SIGCONT)
             process.kill()
@@ -391,7 +391,7 @@ def test_a_run_that_is_stopped_in_the_middle_of_the_comparison_leaves_its_report
     try:
         _until_comparing(process)
         process.send_signal(signal.SIGTERM)
-        out, errors = process.communicate(timeout=60)
+        out, errors = process.communicate(timeout=at_most(60))
     finally:
         process.kill()
     ended = site.ended(process.returncode, out, errors, report, 0)
