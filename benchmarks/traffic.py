@@ -54,11 +54,13 @@ class Traffic:
     """How the producers of single records collect them."""
     fetches: Mapping[str, Any] = field(default_factory=dict)
     """How members collect what they fetch."""
-    read: dict[str, dict[TopicPartition, set[int]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(set))
-    )
-    """Offsets that the members of each group were given."""
+    read: dict[str, dict[TopicPartition, set[int]]] = field(init=False)
+    """Offsets that the members of each group were given. All have one from the beginning: of two members that each make
+    the one of their group at the same time, what the first is given would be kept in one that nobody looks at."""
     _stop: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.read = {name: defaultdict(set) for name in (*self.groups, *self.share_groups)}
 
     @contextmanager
     def flowing(self) -> Iterator[None]:

@@ -163,3 +163,10 @@ def test_the_share_group_fits_the_pattern_of_the_groups_that_the_mirror_carries(
     assert traffic.share_groups == (SHARE,)
     assert SHARE not in traffic.groups
     assert [one for one in traffic.group_patterns if SHARE.startswith(one.removesuffix(".*"))] == ["nemesis-.*"]
+
+
+def test_members_of_a_group_that_begin_at_the_same_time_have_one_account_of_what_they_were_given() -> None:
+    traffic = NemesisTraffic({})
+    assert traffic.read.keys() == {*traffic.groups, SHARE}, "a member that makes its own may replace that of another"
+    with traffic.member("nemesis-eager") as one, traffic.member("nemesis-eager") as other:
+        assert one.read is other.read
