@@ -185,7 +185,8 @@ class _Ends:
                 self._open[part.partition] = None
 
     def revoke(self, partitions: list[TopicPartition]) -> None:
-        """Forget partitions that another member reads now."""
+        """Forget partitions that were taken away; which of them another member reads is known with an assignment."""
+        self.assigned = False
         for part in partitions:
             self._open.pop(part.partition, None)
 
@@ -200,7 +201,7 @@ class _Ends:
         self._open.pop(partition, None)
 
     def all_reached(self) -> bool:
-        """Whether a first assignment came and nothing of it is left to read."""
+        """Whether there is an assignment and nothing of it is left to read."""
         return self.assigned and not self._open
 
 

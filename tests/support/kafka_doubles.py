@@ -63,7 +63,8 @@ class FakeConsumer:
         def parts(partitions: Iterable[int]) -> list[TopicPartition]:
             return [TopicPartition(topics[0], partition) for partition in partitions]
 
-        self._assign = lambda: on_assign(self, parts(self.ends))
+        self.assign: Callable[[], None] = lambda: on_assign(self, parts(self.ends))
+        self._assign = self.assign
         self.revoke: Callable[..., None] = lambda *partitions: on_revoke(self, parts(partitions))
         self.lose: Callable[..., None] = lambda *partitions: on_lost(self, parts(partitions))
 

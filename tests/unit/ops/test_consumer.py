@@ -53,6 +53,19 @@ def test_an_end_behind_transaction_markers_is_found_by_the_brokers_word() -> Non
     assert client.committed == {0: 2}
 
 
+@pytest.mark.parametrize("what", ["revoke", "lose"])
+def test_the_end_is_not_reached_while_the_group_rebalances(what: str) -> None:
+    """All partitions are taken from each member first; the one that had not read them is given some again."""
+    away, back = (lambda each: getattr(each, what)(0)), (lambda each: each.assign())
+    client = FakeConsumer([*records(0, 2), away, back, *records(0, 2, start=2)], {0: 4})
+    outcome = run(client, Goal(until_end=True))
+    assert (outcome.account.total, outcome.complete) == (4, True)
+
+    alone = FakeConsumer([*records(0, 2), away], {0: 4})
+    outcome = run(alone, Goal(until_end=True, wait_s=0.05))
+    assert (outcome.account.total, outcome.complete) == (2, False), "nobody has read the rest"
+
+
 def test_a_wait_without_records_ends_and_is_not_complete() -> None:
     outcome = run(FakeConsumer(records(0, 1), {0: 9}), Goal(maximum=5, wait_s=0.05))
     assert (outcome.account.total, outcome.complete) == (1, False)
