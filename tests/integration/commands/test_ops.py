@@ -1,17 +1,97 @@
 """Sending, reading and verifying through the command line, on real clusters."""
 
 import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from ops.connection import Connection
+from ops.demo_client.consumer import Goal, connect, read
+from sandbox.demo import measurements
+from tests.support.waiting import wait_until
 
 from ...support.ops_commands import ops, run
 from ...support.running_sandbox import Pair, Sandbox
+
+SLOWLY_S, SILENT_S, ALL_PART_AND_ALL_AGAIN = 0.2, 2.0, 3
 
 
 def test_automatic_commits_go_on_where_reading_stopped(sandbox: Sandbox, pair: Pair) -> None:
     topic, group = "items.inventory", "test-ops-auto"
     ops(sandbox, "produce", "-s", "dev", "-t", topic, "-n", "50")
     ops(sandbox, "consume", "-s", "dev", "-t", topic, "-g", group, "--until-end", "--auto-commit")
+    assert ops(sandbox, "consume", "-s", "dev", "-t", topic, "-g", group, "--until-end")["records"] == 0
+
+
+class Counted:
+    """A consumer that counts how often it was given partitions, and how often they were taken away."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer, self.given, self.taken = consumer, 0, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.consumer, name)
+
+    def subscribe(self, topics: list[str], **callbacks: Callable[..., None]) -> None:
+        def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+            callbacks["on_assign"](consumer, partitions)
+            self.given += 1
+
+        def on_revoke(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+            callbacks["on_revoke"](consumer, partitions)
+            self.taken += 1
+
+        self.consumer.subscribe(topics, **{**callbacks, "on_assign": on_assign, "on_revoke": on_revoke})
+
+
+def test_a_rebalance_that_takes_long_does_not_end_the_reading(sandbox: Sandbox, pair: Pair) -> None:
+    """A member that does not answer keeps the others waiting, without partitions, until it leaves."""
+    topic, group = "items.inventory", "test-ops-rebalance"
+    ops(sandbox, "produce", "-s", "dev", "-t", topic, "-n", "1000")
+    client = measurements.client_config(pair.dev)
+    consumer, client_errors = connect(
+        Connection(
+            name="dev",
+            bootstrap_servers=client["bootstrap.servers"],
+            security_protocol=client["security.protocol"],
+            sasl_mechanism=client["sasl.mechanism"],
+            user=client["sasl.username"],
+            password=client["sasl.password"],
+            ca_pem=client["ssl.ca.pem"],
+        ),
+        topic,
+        group,
+    )
+    first = Counted(consumer)
+
+    def come_and_go() -> None:
+        silent, late = (Consumer({**client, "group.id": group, "enable.auto.commit": False}) for _ in range(2))
+        try:
+            silent.subscribe([topic])
+            wait_until("the second member has partitions", lambda: (silent.poll(0.1), silent.assignment())[1])
+            taken = first.taken
+            late.subscribe([topic])
+            wait_until("the first has none", lambda: (late.poll(0.1), first.taken > taken)[1])
+            time.sleep(SILENT_S)
+        finally:
+            late.close()
+            silent.close()  # the last, so that the first member is given all at once
+
+    others = threading.Thread(target=come_and_go)
+
+    def hand_over(_: Any) -> None:
+        if others.ident is None:
+            others.start()
+        if others.is_alive():
+            time.sleep(SLOWLY_S)  # or its share would be read before
+
+    found = read(first, topic, group, Goal(until_end=True), client_errors, hand_over=hand_over)
+    others.join()
+    assert (found.complete, first.given >= ALL_PART_AND_ALL_AGAIN) == (True, True)
     assert ops(sandbox, "consume", "-s", "dev", "-t", topic, "-g", group, "--until-end")["records"] == 0
 
 
