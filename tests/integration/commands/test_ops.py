@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from ops.connection import Connection
+from ops.connection import from_outputs
 from ops.demo_client.consumer import Goal, connect, read
-from sandbox.demo import measurements
 from tests.support.waiting import wait_until
 
 from ...support.ops_commands import ops, run
@@ -52,24 +51,13 @@ def test_a_rebalance_that_takes_long_does_not_end_the_reading(sandbox: Sandbox, 
     """A member that does not answer keeps the others waiting, without partitions, until it leaves."""
     topic, group = "items.inventory", "test-ops-rebalance"
     ops(sandbox, "produce", "-s", "dev", "-t", topic, "-n", "1000")
-    client = measurements.client_config(pair.dev)
-    consumer, client_errors = connect(
-        Connection(
-            name="dev",
-            bootstrap_servers=client["bootstrap.servers"],
-            security_protocol=client["security.protocol"],
-            sasl_mechanism=client["sasl.mechanism"],
-            user=client["sasl.username"],
-            password=client["sasl.password"],
-            ca_pem=client["ssl.ca.pem"],
-        ),
-        topic,
-        group,
-    )
+    connection = from_outputs("dev", pair.dev)
+    consumer, client_errors = connect(connection, topic, group)
     first = Counted(consumer)
 
     def come_and_go() -> None:
-        silent, late = (Consumer({**client, "group.id": group, "enable.auto.commit": False}) for _ in range(2))
+        member = {**connection.client_config(), "group.id": group, "enable.auto.commit": False}
+        silent, late = Consumer(member), Consumer(member)
         try:
             silent.subscribe([topic])
             wait_until("the second member has partitions", lambda: (silent.poll(0.1), silent.assignment())[1])
